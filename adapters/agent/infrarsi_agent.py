@@ -337,7 +337,7 @@ def bwrap_argv(spec, program, temp_dir, visible, hidden):
     hidden = [os.path.realpath(p) for p in list(sandbox.get("hidden", [])) + hidden if os.path.exists(p)]
     cwd = os.path.realpath(spec["cwd"])
 
-    argv = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL"]
+    argv = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--cap-drop", "ALL"]
     if sandbox.get("network", "inherit") == "none":
         argv.append("--unshare-net")
     argv += ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"]
@@ -489,7 +489,7 @@ class Agent:
         self.why = ""
         self.error = None
         self.wall_start = time.time()
-        self.stall = self.kernel_oom = self.reserve = None
+        self.stall = self.kernel_oom = self.reserve = self.ended_ns = None
         self.frozen_readonly = False
         self.files = {}
 
@@ -658,6 +658,8 @@ class Agent:
                 self.inner.update(json.loads(line))
             except (ValueError, TypeError):
                 continue
+        if "status" in self.inner and self.ended_ns is None:
+            self.ended_ns = now_ns()         # process 1 still looks for leftovers
         if self.inner.get("started"):
             self.frozen_readonly = bool(self.inner.get("frozen_readonly")) and bool(self.spec["sandbox"].get("readonly"))
 
@@ -843,7 +845,8 @@ class Agent:
             self.reap()
             self.watch_limits()
             self.show_progress("stopping" if self.stopping else "running", force=False)
-        self.ended_ns = now_ns()
+        if self.ended_ns is None:
+            self.ended_ns = now_ns()
 
     def clear_leftovers(self, turn=None):
         """Kills what the job left behind, by descent: neither a new session nor a new group escapes it."""
@@ -890,7 +893,7 @@ class Agent:
                 for name in ("stdout.log", "stderr.log", "output.jsonl"):
                     self.files[name].seek(0)
                     self.files[name].truncate()
-                self.oom_seen = None
+                self.oom_seen = self.ended_ns = None
                 self.start()
                 if self.job and not self.error:
                     self.follow()
@@ -902,7 +905,7 @@ class Agent:
     # -- the end
 
     def result(self):
-        ended = getattr(self, "ended_ns", None) or now_ns()
+        ended = self.ended_ns or now_ns()
         status = self.job_status
         if self.kind == "bwrap" and "status" in self.inner:
             status = self.inner["status"]
