@@ -1,6 +1,6 @@
 #include "core/repo/launch_script.h"
 
-#include "temp_project.h"
+#include "core/testing/temp_dir.h"
 
 using namespace infrarsi;
 
@@ -17,9 +17,9 @@ Read read(const std::string& script, std::map<std::string, std::string> files = 
           const std::string& command = "bash train.sh") {
     files["train.sh"] = script;
     for (const char* entry : {"train.py", "pretrain_gpt.py", "run_clm.py", "prepare.py"}) files.emplace(entry, "");
-    const TempProject project(files);
+    const TempDir project(files);
     LaunchRequest request;
-    request.root = project.root();
+    request.root = project.path();
     request.command = command;
     auto plan = read_launch(request);
     Read result;
@@ -308,7 +308,8 @@ TEST_CASE("what does not train is an error that says what to do", "[repo]") {
 
 TEST_CASE("broken and endless scripts do no harm", "[repo]") {
     const auto broken = read("if [ 1 -eq 1 ; then (((\npython train.py --a 1\n");
-    CHECK(broken.arguments == "--a 1");
+    CHECK(broken.error.find("no command that trains") != std::string::npos);
+    CHECK(read("foo )\npython train.py --a 1\n").arguments == "--a 1");
     CHECK(read("f() { f; }\nf\npython train.py --a").arguments == "--a");
     CHECK(read("bash train.sh\npython train.py --a").arguments == "--a");
     CHECK(read("while true; do sleep 1; done\npython train.py --a").arguments == "--a");
