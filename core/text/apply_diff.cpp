@@ -103,6 +103,8 @@ private:
         };
         if (fits(wanted)) return static_cast<std::size_t>(wanted);
         if (expected.empty()) return std::nullopt;  // nothing to recognise another place by
+        wanted = std::clamp(wanted, 0L, last);
+        if (fits(wanted)) return static_cast<std::size_t>(wanted);
         for (long distance = 1; wanted - distance >= 0 || wanted + distance <= last; ++distance) {
             if (fits(wanted - distance)) return static_cast<std::size_t>(wanted - distance);
             if (fits(wanted + distance)) return static_cast<std::size_t>(wanted + distance);

@@ -47,6 +47,7 @@ TEST_CASE("diffs are read as people, tools and models write them", "[text]") {
         {"CRLF all over", crlf(kHeader + kHunk)},
         {"hunk title", kHeader + "@@ -2,3 +2,3 @@ def step(self):\n line 2\n-line 3\n+three\n line 4\n"},
         {"no final newline in the diff", kHeader + kHunk.substr(0, kHunk.size() - 1)},
+        {"absurd line", kHeader + "@@ -2000000000,3 +2000000000,3 @@\n line 2\n-line 3\n+three\n line 4\n"},
         {"wrong line", kHeader + "@@ -40,3 +40,3 @@\n line 2\n-line 3\n+three\n line 4\n"},
     };
     for (const auto& [name, diff] : cases) {
