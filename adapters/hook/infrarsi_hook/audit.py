@@ -37,7 +37,8 @@ class _Tracer(TorchDispatchMode):
     def _count(self, name, args):
         try:
             flat = [a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else [arg])]
-            dtypes = {str(a.dtype).replace("torch.", "") for a in flat if isinstance(a, torch.Tensor) and a.dim() > 1}
+            matrices = [a for a in flat if isinstance(a, torch.Tensor) and a.dim() > 1][:4]   # statistics come last
+            dtypes = {str(a.dtype).replace("torch.", "") for a in matrices}
             for dtype in dtypes:
                 row = self.calls.setdefault(name, {})
                 row[dtype] = row.get(dtype, 0) + 1
@@ -48,6 +49,7 @@ class _Tracer(TorchDispatchMode):
 class Audit:
     def __init__(self):
         self._tracer = _Tracer()
+        self._is_tracing = False
         self._stance = None
         self._enter = None
         self._autocast = None
@@ -57,10 +59,17 @@ class Audit:
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
         self._watch_autocast()
-        self._tracer.__enter__()
+
+    def trace(self):
+        """Begins to trace, when the first thing of the update happens. Not in start(): the step that ended the update
+        before may be part of a compiled function, around which torch saves and restores the modes in force."""
+        if not self._is_tracing:
+            self._is_tracing = True
+            self._tracer.__enter__()
 
     def finish(self):
-        self._tracer.__exit__(None, None, None)
+        if self._is_tracing:
+            self._tracer.__exit__(None, None, None)
         if self._enter is not None:
             torch.autocast.__enter__ = self._enter
         if self._stance is not None:

@@ -36,11 +36,6 @@ def guarded(function):
     return call
 
 
-def is_compiling():
-    """True where dynamo traces. It folds this to a constant, so that a branch on it leaves no trace in a graph."""
-    torch = sys.modules["torch"]
-    return torch.compiler.is_compiling() if hasattr(torch, "compiler") else False
-
 
 def not_traced(function, recursive=True):
     """The function as dynamo must leave it alone: without this, dynamo would compile the hook's own frames when they are

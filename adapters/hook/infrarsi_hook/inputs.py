@@ -54,12 +54,28 @@ def tensors_of(value):
     return []
 
 
+def heavy_chain(module):
+    """The module, its child with more than half of its parameters, and so on; compiled modules end the chain."""
+    chain = []
+    while len(chain) < 4:
+        if not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            chain.append(module)
+        children = module.__dict__.get("_modules", {})
+        if module.__dict__.get("_compiled_call_impl") is not None or "_orig_mod" in children:
+            break
+        sizes = {name: sum(p.numel() for p in child.parameters()) for name, child in children.items() if child is not None}
+        heaviest = max(sizes, key=sizes.get, default=None)
+        if heaviest is None or sizes[heaviest] * 2 <= sum(p.numel() for p in module.parameters()):
+            break
+        module = children[heaviest]
+    return chain
+
+
 class Inputs:
     def __init__(self, rank):
         self._rank = rank
-        self._place = None           # weak reference to the observed module
+        self._places = []            # weak references to the observed modules, outermost first
         self._handles = []
-        self._open = 0
         self.clear()
 
     def clear(self):
@@ -67,6 +83,7 @@ class Inputs:
         self._seq_len = None
         self._digests = []
         self._since_backward = 0
+        self._open = None            # the module whose call is under way; calls inside it are part of it
 
     def watch(self):
         """Follows the model into the wrappers that compilation puts around it later."""
@@ -92,47 +109,42 @@ class Inputs:
 
             torch.nn.Module.compile = compile_in_place
 
+    def _is_observed(self, module):
+        return any(place() is module for place in self._places)
+
     def _attach_if_outer(self, module):
-        place = self._place() if self._place is not None else None
-        if place is not None and any(m is place for m in module.modules()):
+        if any(self._is_observed(m) for m in module.modules()):
             self.attach(module)
 
     def attach(self, module):
+        """Observes `module`, and those in it that hold most of its parameters, since the outermost may be a container that
+        is never called. All at once and once only: hooks that come and go would make dynamo compile again."""
         for handle in self._handles:
             handle.remove()
-        self._handles = []
-        self._place = weakref.ref(module)
-        implementation = module.__dict__.get("_compiled_call_impl")
-        if implementation is not None:
-            if not getattr(implementation, "_infrarsi_observed", False):
-                module._compiled_call_impl = _observed(implementation, weakref.ref(module))
-            return
-        try:
-            self._handles.append(module.register_forward_pre_hook(before_call, with_kwargs=True))
-        except TypeError:            # torch < 2.0
-            self._handles.append(module.register_forward_pre_hook(before_call))
-        self._handles.append(module.register_forward_hook(after_call))
-
-    def look_deeper(self, model):
-        """The outermost module was never called in an update (a container of the real model): observe its largest child."""
-        place = self._place() if self._place is not None else None
-        if place is None or self._rank.updates > 8 or place.__dict__.get("_compiled_call_impl") is not None:
-            return
-        if "_orig_mod" in place.__dict__.get("_modules", {}):
-            return
-        sizes = [(sum(p.numel() for p in child.parameters()), i, child) for i, child in enumerate(place.children())]
-        total = sum(p.numel() for p in place.parameters())
-        if sizes and max(sizes)[0] * 2 > total:
-            self.attach(max(sizes)[2])
+        self._handles, self._places = [], []
+        for place in heavy_chain(module):
+            self._places.append(weakref.ref(place))
+            implementation = place.__dict__.get("_compiled_call_impl")
+            if implementation is not None:
+                if not getattr(implementation, "_infrarsi_observed", False):
+                    place._compiled_call_impl = _observed(implementation, weakref.ref(place))
+                return
+            try:
+                self._handles.append(place.register_forward_pre_hook(before_call, with_kwargs=True))
+            except TypeError:        # torch < 2.0
+                self._handles.append(place.register_forward_pre_hook(before_call))
+            self._handles.append(place.register_forward_hook(after_call))
 
     # -- called around each call of the observed module
 
     def begin(self, module, args, kwargs):
-        place = self._place() if self._place is not None else None
-        if module is not place or not torch.is_grad_enabled() or not _is_training(module):
+        if not self._is_observed(module) or not torch.is_grad_enabled() or not _is_training(module):
             return
+        if self._open is not None and self._open is not module:
+            return
+        self._open = module
         self._rank.phases.begin("forward")
-        self._open += 1
+        self._rank.trace()
         if self._rank.audit is not None:
             self._rank.audit.note_autocast(self._rank.device.type)
         if self._rank.losses.in_backward and self._since_backward:
@@ -141,9 +153,8 @@ class Inputs:
         self._observe(tensors_of(args) + tensors_of(kwargs))
 
     def end(self, module):
-        place = self._place() if self._place is not None else None
-        if module is place and self._open:
-            self._open -= 1
+        if module is self._open:
+            self._open = None
             self._rank.phases.end()
 
     def after_backward(self):

@@ -7,8 +7,6 @@ import torch
 
 from .guard import guarded, not_traced
 
-_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
-
 
 class Losses:
     def __init__(self, rank):
@@ -34,7 +32,7 @@ class Losses:
 
         @functools.wraps(original)
         def backward(tensors, gradient=None, *args, **kwargs):
-            if _is_compiling() or self.in_backward:
+            if self.in_backward:
                 return original(tensors, gradient, *args, **kwargs)
             begin(tensors, gradient if gradient is not None else kwargs.get("grad_tensors"))
             try:
@@ -42,11 +40,12 @@ class Losses:
             finally:
                 end()
 
-        return backward
+        return not_traced(backward, recursive=False)
 
     def _begin(self, tensors, gradients):
         self.in_backward += 1
         self._rank.phases.begin("backward")
+        self._rank.trace()
         self.micro_steps += 1
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
         if gradients is None or all(g is None for g in gradients):
@@ -80,4 +79,4 @@ def _remember_unscaled(original):
             scaled._infrarsi_unscaled = outputs.detach()
         return scaled
 
-    return scale
+    return not_traced(scale, recursive=False)

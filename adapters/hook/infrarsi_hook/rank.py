@@ -88,6 +88,7 @@ class Rank:
 
     def before_step(self, optimizer):
         key = id(optimizer)
+        self.trace()
         if key in self.stepped:                  # an update that not all of them took part in
             self.training = list(self.stepped)
             self._end_update()
@@ -143,8 +144,6 @@ class Rank:
             answer = client.ask(self._state(str(answer["state"])))
         if self.updates == 1:
             client.send(knobs.message(self.env_keys))
-        if not seen["samples"]:
-            self.inputs.look_deeper(self.model)
         self._clear()
         if answer.get("audit"):
             self._start_audit()
@@ -154,6 +153,11 @@ class Rank:
     def _start_audit(self):
         self.audit = audit.Audit()
         self.audit.start()
+
+    def trace(self):
+        """Called when something of an update begins."""
+        if self.audit is not None:
+            self.audit.trace()
 
     def _state(self, nonce):
         try:
