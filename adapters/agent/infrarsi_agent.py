@@ -346,10 +346,10 @@ def bwrap_argv(spec, program, temp_dir, visible, hidden):
         argv += ["--ro-bind-try", path, path]
     for path in ("/tmp", "/var/tmp"):
         if os.path.isdir(path) and not os.path.islink(path):
-            private = os.path.join(temp_dir, path.strip("/").replace("/", "-"))
-            os.mkdir(private)
-            os.chmod(private, 0o1777)
-            argv += ["--bind", private, path]
+            place = os.path.join(temp_dir, path.strip("/").replace("/", "-"))
+            os.mkdir(place)
+            os.chmod(place, 0o1777)
+            argv += ["--bind", place, path]
 
     for path in readonly:
         roof = max([w for w in writable if is_inside(path, w) and path != w], key=len, default=None)
@@ -359,7 +359,10 @@ def bwrap_argv(spec, program, temp_dir, visible, hidden):
                 writable.append(between)
             between = os.path.dirname(between)
 
-    masked = hidden + ["/tmp", "/var/tmp", "/run"]
+    private = ["/tmp", "/var/tmp", "/run"]
+    shown = writable + visible + [cwd]
+    hidden = [p for p in hidden if any(is_inside(p, s) for s in shown) or not any(is_inside(p, t) and p != t for t in private)]
+    masked = hidden + private
     mounts = [(p, 0, "--ro-bind") for p in visible + [cwd] if os.path.exists(p) and any(is_inside(p, m) for m in masked)]
     mounts += [(p, 1, "--bind") for p in writable] + [(p, 2, "--ro-bind") for p in readonly] + [(p, 3, "hide") for p in hidden]
     last = {}

@@ -5,6 +5,7 @@ Inside compiled code a dispatch mode sees nothing, so compilation is set aside f
 """
 
 import functools
+import sys
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -46,10 +47,23 @@ class _Tracer(TorchDispatchMode):
             pass
 
 
+def compiled_region():
+    """The frame of the innermost compiled call under way on this thread, or None. Such a call saves the modes in force and
+    restores them at its end, so a mode must leave in the region in which it entered."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if "callback" in code.co_freevars and code.co_filename.endswith("_dynamo/eval_frame.py"):
+            return frame
+        frame = frame.f_back
+    return None
+
+
 class Audit:
     def __init__(self):
         self._tracer = _Tracer()
         self._is_tracing = False
+        self._region = None
         self._stance = None
         self._enter = None
         self._autocast = None
@@ -61,20 +75,32 @@ class Audit:
         self._watch_autocast()
 
     def trace(self):
-        """Begins to trace, when the first thing of the update happens. Not in start(): the step that ended the update
-        before may be part of a compiled function, around which torch saves and restores the modes in force."""
-        if not self._is_tracing:
-            self._is_tracing = True
-            self._tracer.__enter__()
-
-    def finish(self):
+        """Begins to trace when the first thing of the update happens, and again when a compiled region has ended since."""
+        region = compiled_region()
+        if self._is_tracing and (region is not None or self._region is None):
+            return
         if self._is_tracing:
             self._tracer.__exit__(None, None, None)
+        self._is_tracing, self._region = True, region
+        self._tracer.__enter__()
+
+    def finish(self):
+        """What was traced. The tracing itself ends with close(), which may have to wait."""
+        return {"matmul": {op: dict(row) for op, row in self._tracer.calls.items()}, "autocast": self._autocast}
+
+    def close(self):
+        """Back to how things were; False if not possible here, inside a compiled call that began after the tracing."""
+        if self._is_tracing:
+            region = compiled_region()
+            if region is not None and region is not self._region:
+                return False
+            self._tracer.__exit__(None, None, None)
+        self._is_tracing, self._region = False, None
         if self._enter is not None:
             torch.autocast.__enter__ = self._enter
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
-        return {"matmul": self._tracer.calls, "autocast": self._autocast}
+        return True
 
     def note_autocast(self, device_type):
         """Asked when the model is called, for an autocast that is already on."""

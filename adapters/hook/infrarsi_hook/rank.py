@@ -35,7 +35,7 @@ class Rank:
         self.stepped = []            # ids, in this update
         self.updates = 0
         self.opt_steps = 0
-        self.audit = None
+        self.audit = self.closing = None
         self.env_keys = []
         self.phases = None
         self.model = model.Model()
@@ -138,7 +138,8 @@ class Rank:
             "mem_reserved_gib": torch.cuda.max_memory_reserved() / GIB if is_cuda else None, "phases": phases}
         if self.audit is not None:
             client.send(dict(self.audit.finish(), k="audit", n=self.updates))
-            self.audit = None
+            self.closing, self.audit = self.audit, None
+            self.trace()
         answer = client.ask(message)
         if answer.get("state"):
             answer = client.ask(self._state(str(answer["state"])))
@@ -156,6 +157,8 @@ class Rank:
 
     def trace(self):
         """Called when something of an update begins."""
+        if self.closing is not None and self.closing.close():
+            self.closing = None
         if self.audit is not None:
             self.audit.trace()
 
@@ -168,8 +171,6 @@ class Rank:
             return {"k": "state", "n": self.updates, "params": {}, "buffers": {}, "optimizer": {}}
 
     def _on_exit(self):
-        if self.audit is not None:
-            self.audit.finish()
         client.send({"k": "exit", "updates": self.updates, "opt_steps": self.opt_steps})
 
 
