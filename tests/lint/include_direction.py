@@ -26,6 +26,8 @@ RANKS = {
 SAME_RANK_ALLOWED = {("text", "base"), ("measure", "contract")}
 # Headers that hold only types, for the judges and the search; whoever is above rank 0 may name a candidate or a receipt.
 TYPES_ONLY = {"core/trial/candidate.h", "core/trial/receipt.h"}
+# Files that any folder may use because they themselves use nothing of ours (checked, .h and .cpp).
+LEAVES = {"core/text/utf8"}
 
 # Libraries that know of sockets, terminals or the wire; core/ computes, and the rim talks.
 FORBIDDEN_IN_CORE = re.compile(r"^(CLI/|ncurses|readline/|boost/beast|boost/asio)")
@@ -48,6 +50,10 @@ def core_folder(path):
     return parts[1] if parts[0] == "core" and len(parts) > 2 else None
 
 
+def stem(path):
+    return path.rsplit(".", 1)[0]
+
+
 def why_not(source, included):
     """The sentence that says why `source` may not include `included` (both relative to the root), or None."""
     layer, target = source.split("/")[0], included.split("/")[0]
@@ -60,6 +66,10 @@ def why_not(source, included):
                 return "core/ may not include a terminal, socket or wire library"
             return None
         if folder == "testing" or target_folder is None:
+            return None
+        if stem(source) in LEAVES:
+            return None if stem(included) == stem(source) else f"{stem(source)} is a leaf: it may use nothing of ours"
+        if stem(included) in LEAVES:
             return None
         if target_folder == "testing":
             return "core/testing is for tests only"

@@ -71,6 +71,9 @@ class Refused(unittest.TestCase):
     def test_folder_without_rank(self):
         self.check("core/novel/a.cpp", "core/base/error.h", "has no rank")
 
+    def test_leaves_use_nothing(self):
+        self.check("core/text/utf8.cpp", "core/base/error.h", "is a leaf")
+
     def test_include_relative_to_the_file(self):
         found = findings({"core/search/a.cpp": ["b.h"], "core/search/b.h": []})
         self.assertEqual(len(found), 1)
@@ -91,6 +94,10 @@ class Allowed(unittest.TestCase):
     def test_types_headers(self):
         self.check("core/measure/a.h", "core/trial/receipt.h")
         self.check("core/contract/a.h", "core/trial/candidate.h")
+
+    def test_leaves(self):
+        self.check("core/base/a.cpp", "core/text/utf8.h")
+        self.check("core/text/utf8.cpp", "core/text/utf8.h")
 
     def test_measure_follows_the_contract(self):
         self.check("core/measure/a.h", "core/contract/contract.h")
