@@ -56,8 +56,10 @@ std::size_t cut_begin(const std::string& text, std::size_t begin) {
 
 class LaunchEditor {
 public:
-    LaunchEditor(const Contract& contract, const std::filesystem::path& root, const Settings& wanted)
+    LaunchEditor(const Contract& contract, const std::filesystem::path& root, const Settings& wanted,
+                 std::map<std::string, std::string> overlay)
         : contract_(contract), wanted_(wanted) {
+        request_.overlay = std::move(overlay);
         request_.root = root;
         request_.cwd = contract.launch.cwd;
         request_.command = contract.launch.command;
@@ -432,8 +434,8 @@ private:
 }  // namespace
 
 Expected<LaunchEdit> apply_settings(const Contract& contract, const std::filesystem::path& source_root,
-                                    const Settings& settings) {
-    return LaunchEditor(contract, source_root, settings).run();
+                                    const Settings& settings, std::map<std::string, std::string> overlay) {
+    return LaunchEditor(contract, source_root, settings, std::move(overlay)).run();
 }
 
 std::string spell_flag(const Knob& knob, const Value& value) {

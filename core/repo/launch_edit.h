@@ -25,9 +25,11 @@ struct LaunchEdit {
 // the wanted value and nothing else may have changed, or another place is tried (the use instead of the variable, a
 // later flag that overrides). Reads `source_root`, writes nothing. invalid_input: a name that is no knob, a place that
 // cannot be edited, a value that needs quotes where none can stand; not_found: the script or the config file is
-// missing. Cost: about 2 ms a changed knob.
+// missing. `overlay` holds texts that are read instead of the disk's (a patch that is not written yet); those that
+// differ from the disk are among the files of the result. Cost: about 2 ms a changed knob.
 [[nodiscard]] Expected<LaunchEdit> apply_settings(const Contract& contract, const std::filesystem::path& source_root,
-                                                  const Settings& settings);
+                                                  const Settings& settings,
+                                                  std::map<std::string, std::string> overlay = {});
 
 // What the launch line says about a flag or variable now; nothing when it is absent there.
 [[nodiscard]] std::optional<Value> spelled_value(const LaunchPlan& plan, const Knob& knob);

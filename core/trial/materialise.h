@@ -18,13 +18,16 @@ namespace infrarsi {
 // writes nothing.
 struct Realisation {
     std::map<std::string, std::string> files;  // relative path → new content
+    std::vector<std::string> removed;          // relative paths of files that a patch deletes
     std::string command;                       // launch command after the change
     std::map<std::string, std::string> env;    // environment that the change adds (knobs of kind env)
     std::vector<std::string> notes;            // what was done, a sentence each: "train.sh:12 --micro-batch-size 2 → 4"
 };
 
-// frozen when a setting or patch would change a frozen file; invalid_input when a knob's flag or key cannot be found;
-// conflict when a patch does not apply, with the hunk and the nearest text.
+// Patches go on the text of `source_root` first, in order; settings are then edited into the result, so that diffs
+// refer to the files that people see. frozen when a setting or patch would change a frozen file, or a patch one outside
+// the editable scope; invalid_input when a knob's flag or key cannot be found, or patched Python no longer parses (with
+// the line); conflict when a patch does not apply, with the hunk and the nearest text.
 [[nodiscard]] Expected<Realisation> realise(const Contract& contract, const std::filesystem::path& source_root,
                                             const Candidate& candidate);
 
@@ -33,17 +36,20 @@ struct SnapshotOptions {
 };
 
 // Copies the project's files (git-tracked and untracked, not ignored; without git: everything but .git, .infrarsi,
-// caches) into `snapshot_dir`; ignored folders and files are symbolic links to the originals. Returns digest of the
-// tree.
+// caches) into `snapshot_dir`, which must be empty or missing; ignored folders and files, and files over the limit, are
+// symbolic links to the originals. The project's own links stay as they are when they point inside the project, else
+// they lead to the absolute original. conflict, io, resource; on error nothing is left. About 0.1 ms a file.
 struct Snapshot {
     std::filesystem::path dir;
-    std::string digest;  // SHA-256 over (path, content digest) of copied files, sorted
+    std::string digest;  // SHA-256 over (path, content digest) of copied files and own links, sorted
     int files = 0, linked = 0;
 };
 [[nodiscard]] Expected<Snapshot> take_snapshot(const Contract& contract, const std::filesystem::path& snapshot_dir,
                                                const SnapshotOptions& options = {});
 
-// A tree for one trial: snapshot + realisation, frozen files read-only. `tree_dir` must not exist.
+// A tree for one trial: snapshot + realisation, frozen files with mode 0444. `tree_dir` must not exist. What was linked
+// into the snapshot is linked here too; a file that the realisation changes is always the tree's own. On error nothing
+// is left. io, resource.
 [[nodiscard]] Expected<void> materialise(const Snapshot& snapshot, const Contract& contract,
                                          const Realisation& realisation, const std::filesystem::path& tree_dir);
 
