@@ -8,6 +8,7 @@ an update the same however it is split into micro-batches or ranks; the finisher
 import torch
 
 MASK = (1 << 64) - 1
+MOST_AT_ONCE = 1 << 22      # elements
 _weights = {}
 
 
@@ -56,7 +57,10 @@ def _as_int64(tensor):
 
 
 def rows(tensor):
-    """int64 [B]: one hash a row of a tensor [B, ...]."""
+    """int64 [B]: one hash a row of a tensor [B, ...]. In pieces, as the arithmetic takes several times the tensor's memory."""
+    at_once = max(1, MOST_AT_ONCE * tensor.shape[0] // max(1, tensor.numel()))
+    if tensor.shape[0] > at_once:
+        return torch.cat([rows(piece) for piece in tensor.split(at_once)])
     x = _as_int64(tensor.detach()).reshape(tensor.shape[0], -1)
     w = _weights_for(x.shape[1], x.device)
     x = (x + GOLDEN) * MIX_1          # so that zeros count, and equal elements in swapped places differ
