@@ -35,7 +35,9 @@ std::uint32_t load_window(const char* at) {
     return word;
 }
 
-std::uint32_t window_hash(std::uint32_t word) { return (word * 0x9E3779B1u) >> 16; }
+std::uint32_t window_hash(std::uint32_t word) {
+    return (word * 0x9E3779B1u) >> 16;
+}
 
 // How unusual a window of a literal is: what stands in few ordinary lines should wake the expressions.
 int rarity(std::string_view window) {
@@ -65,11 +67,15 @@ public:
     // Calls `found(entry)` for each literal in the line; an entry may come more than once.
     template <class Found>
     void scan(std::string_view line, const Found& found) const {
-        if (line.size() < kWindow) { return; }
+        if (line.size() < kWindow) {
+            return;
+        }
         const char* const end = line.data() + line.size() - kWindow;
         for (const char* at = line.data(); at <= end; ++at) {
             const auto hash = window_hash(load_window(at));
-            if ((bits_[hash >> 6] >> (hash & 63) & 1) != 0) { verify(line, at, hash, found); }
+            if ((bits_[hash >> 6] >> (hash & 63) & 1) != 0) {
+                verify(line, at, hash, found);
+            }
         }
     }
 
@@ -83,7 +89,9 @@ private:
     void add(std::string_view text, std::uint16_t entry) {
         std::size_t best = 0;
         for (std::size_t offset = 1; offset + kWindow <= text.size(); ++offset) {
-            if (rarity(text.substr(offset, kWindow)) > rarity(text.substr(best, kWindow))) { best = offset; }
+            if (rarity(text.substr(offset, kWindow)) > rarity(text.substr(best, kWindow))) {
+                best = offset;
+            }
         }
         const auto hash = window_hash(load_window(text.data() + best));
         bits_[hash >> 6] |= std::uint64_t{1} << (hash & 63);
@@ -127,35 +135,53 @@ const std::vector<std::unique_ptr<const RE2>>& expressions() {
 }
 
 double to_gib(double amount, std::string_view unit) {
-    if (unit == "bytes" || unit == "B") { return amount / (1024.0 * 1024.0 * 1024.0); }
-    if (unit == "KiB") { return amount / (1024.0 * 1024.0); }
-    if (unit == "MiB") { return amount / 1024.0; }
+    if (unit == "bytes" || unit == "B") {
+        return amount / (1024.0 * 1024.0 * 1024.0);
+    }
+    if (unit == "KiB") {
+        return amount / (1024.0 * 1024.0);
+    }
+    if (unit == "MiB") {
+        return amount / 1024.0;
+    }
     return unit == "TiB" ? amount * 1024.0 : amount;
 }
 
 // The amount after `before` ("Tried to allocate 2.00 GiB"), or before `after` ("1.14 GiB already allocated").
 std::optional<double> amount_at(std::string_view line, std::string_view before) {
     const auto at = line.find(before);
-    if (at == std::string_view::npos) { return std::nullopt; }
+    if (at == std::string_view::npos) {
+        return std::nullopt;
+    }
     auto rest = line.substr(at + before.size());
-    while (rest.starts_with(' ')) { rest.remove_prefix(1); }
+    while (rest.starts_with(' ')) {
+        rest.remove_prefix(1);
+    }
     std::size_t digits = 0;
     while (digits < rest.size() && (std::isdigit(static_cast<unsigned char>(rest[digits])) || rest[digits] == '.')) {
         ++digits;
     }
-    if (digits == 0 || digits > 24) { return std::nullopt; }
+    if (digits == 0 || digits > 24) {
+        return std::nullopt;
+    }
     const double amount = std::strtod(std::string(rest.substr(0, digits)).c_str(), nullptr);
     rest.remove_prefix(digits);
-    while (rest.starts_with(' ')) { rest.remove_prefix(1); }
+    while (rest.starts_with(' ')) {
+        rest.remove_prefix(1);
+    }
     for (const std::string_view unit : {"bytes", "KiB", "MiB", "GiB", "TiB", "B"}) {
-        if (rest.starts_with(unit)) { return to_gib(amount, unit); }
+        if (rest.starts_with(unit)) {
+            return to_gib(amount, unit);
+        }
     }
     return std::nullopt;
 }
 
 std::optional<double> amount_before(std::string_view line, std::string_view after) {
     const auto at = line.find(after);
-    if (at == std::string_view::npos) { return std::nullopt; }
+    if (at == std::string_view::npos) {
+        return std::nullopt;
+    }
     const auto start = line.find_last_of("(;,", at);
     return amount_at(line.substr(start == std::string_view::npos ? 0 : start + 1, at), "");
 }
@@ -167,10 +193,16 @@ std::optional<FailureSignature> match_failure(std::string_view line) {
     std::optional<std::size_t> best;
     prefilter().scan(line, [&](std::size_t index) {
         const auto& entry = kEntries[index];
-        if (best && (*best == index || kEntries[*best].rank <= entry.rank)) { return; }
-        if (RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *expressions()[index])) { best = index; }
+        if (best && (*best == index || kEntries[*best].rank <= entry.rank)) {
+            return;
+        }
+        if (RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *expressions()[index])) {
+            best = index;
+        }
     });
-    if (!best) { return std::nullopt; }
+    if (!best) {
+        return std::nullopt;
+    }
     const auto& entry = kEntries[*best];
     return FailureSignature{entry.id, entry.failure_class, entry.rank, entry.secondary,
                             entry.severity == Severity::warning};
@@ -178,7 +210,9 @@ std::optional<FailureSignature> match_failure(std::string_view line) {
 
 std::optional<FailureLine> scan_failure(std::string_view line) {
     const auto signature = match_failure(line);
-    if (!signature || signature->warning) { return std::nullopt; }
+    if (!signature || signature->warning) {
+        return std::nullopt;
+    }
     FailureLine failure;
     failure.failure_class = signature->failure_class;
     failure.text = line.substr(0, 2000);
@@ -186,7 +220,9 @@ std::optional<FailureLine> scan_failure(std::string_view line) {
 }
 
 void PrimaryFailure::see(const FailureSignature& signature, FailureLine line) {
-    if (signature.warning) { return; }
+    if (signature.warning) {
+        return;
+    }
     const int order = signature.rank + (signature.secondary ? 1000 : 0);
     if (!line_ || order < order_) {
         line_ = std::move(line);
@@ -196,20 +232,25 @@ void PrimaryFailure::see(const FailureSignature& signature, FailureLine line) {
 
 std::optional<double> tried_gib(std::string_view line) {
     for (const std::string_view before : {"ried to allocate", "Unable to allocate", "failed to allocate"}) {
-        if (const auto amount = amount_at(line, before)) { return amount; }
+        if (const auto amount = amount_at(line, before)) {
+            return amount;
+        }
     }
     return std::nullopt;
 }
 
 std::optional<OutOfMemory> read_out_of_memory(std::string_view line) {
     const auto tried = tried_gib(line);
-    if (!tried) { return std::nullopt; }
+    if (!tried) {
+        return std::nullopt;
+    }
     OutOfMemory oom;
     oom.tried_gib = *tried;
     oom.line = line.substr(0, 2000);
     if (const auto own = amount_at(line, "this process has")) {
         oom.in_use_gib = *own;
-    } else if (auto capacity = amount_at(line, "total capacity of"); capacity || (capacity = amount_at(line, "total capacty of"))) {
+    } else if (auto capacity = amount_at(line, "total capacity of");
+               capacity || (capacity = amount_at(line, "total capacty of"))) {
         // Without the process's own figure (a container with its own process numbers): what is not free.
         oom.in_use_gib = std::max(0.0, *capacity - amount_at(line, "of which").value_or(*capacity));
     } else if (const auto total = amount_before(line, " total capacity;")) {

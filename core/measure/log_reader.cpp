@@ -8,13 +8,21 @@
 namespace infrarsi {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
 
 bool same_word(std::string_view text, std::string_view lower_case) {
-    if (text.size() != lower_case.size()) { return false; }
+    if (text.size() != lower_case.size()) {
+        return false;
+    }
     for (std::size_t i = 0; i < text.size(); ++i) {
-        if (lower(text[i]) != lower_case[i]) { return false; }
+        if (lower(text[i]) != lower_case[i]) {
+            return false;
+        }
     }
     return true;
 }
@@ -23,14 +31,20 @@ bool same_word(std::string_view text, std::string_view lower_case) {
 std::optional<double> take_number(std::string_view& text) {
     std::string_view rest = text;
     const bool negative = rest.starts_with('-');
-    if (negative || rest.starts_with('+')) { rest.remove_prefix(1); }
+    if (negative || rest.starts_with('+')) {
+        rest.remove_prefix(1);
+    }
     if (rest.size() >= 3 && (same_word(rest.substr(0, 3), "nan") || same_word(rest.substr(0, 3), "inf"))) {
         const bool nan = lower(rest[0]) == 'n';
-        if (rest.size() > 3 && (std::isalnum(static_cast<unsigned char>(rest[3])) != 0)) { return std::nullopt; }
+        if (rest.size() > 3 && (std::isalnum(static_cast<unsigned char>(rest[3])) != 0)) {
+            return std::nullopt;
+        }
         text = rest.substr(3);
         return nan ? std::nan("") : negative ? -HUGE_VAL : HUGE_VAL;
     }
-    if (rest.empty() || !(is_digit(rest[0]) || rest[0] == '.')) { return std::nullopt; }
+    if (rest.empty() || !(is_digit(rest[0]) || rest[0] == '.')) {
+        return std::nullopt;
+    }
     std::array<char, 40> digits{};
     std::size_t size = 0, used = 0;
     for (; used < rest.size() && size + 1 < digits.size(); ++used) {
@@ -42,12 +56,16 @@ std::optional<double> take_number(std::string_view& text) {
         const bool exponent_sign = (c == '+' || c == '-') && size > 0 && lower(digits[size - 1]) == 'e';
         const bool exponent = lower(c) == 'e' && used + 1 < rest.size() &&
                               (is_digit(rest[used + 1]) || rest[used + 1] == '-' || rest[used + 1] == '+');
-        if (!is_digit(c) && c != '.' && !exponent && !exponent_sign) { break; }
+        if (!is_digit(c) && c != '.' && !exponent && !exponent_sign) {
+            break;
+        }
         digits[size++] = c;
     }
     double value = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + size, value);
-    if (read.ec != std::errc{}) { return std::nullopt; }
+    if (read.ec != std::errc{}) {
+        return std::nullopt;
+    }
     text = rest.substr(used - (size - static_cast<std::size_t>(read.ptr - digits.data())));
     return negative ? -value : value;
 }
@@ -131,7 +149,9 @@ constexpr Word kWords[] = {
 
 Key key_of(std::string_view word) {
     for (const auto& known : kWords) {
-        if (same_word(word, known.text)) { return known.key; }
+        if (same_word(word, known.text)) {
+            return known.key;
+        }
     }
     return Key::none;
 }
@@ -142,13 +162,21 @@ bool is_word_char(char c) {
 
 // Seconds out of a number and the unit that follows it.
 double in_seconds(double value, Key key, std::string_view after) {
-    while (after.starts_with(' ')) { after.remove_prefix(1); }
+    while (after.starts_with(' ')) {
+        after.remove_prefix(1);
+    }
     const auto is_unit = [&](std::string_view unit) {
         return after.starts_with(unit) && (after.size() == unit.size() || !is_word_char(after[unit.size()]));
     };
-    if (key == Key::time_ms || is_unit("ms") || is_unit("msec")) { return value / 1000.0; }
-    if (is_unit("us")) { return value / 1e6; }
-    if (is_unit("m") || is_unit("min")) { return value * 60.0; }
+    if (key == Key::time_ms || is_unit("ms") || is_unit("msec")) {
+        return value / 1000.0;
+    }
+    if (is_unit("us")) {
+        return value / 1e6;
+    }
+    if (is_unit("m") || is_unit("min")) {
+        return value * 60.0;
+    }
     return value;
 }
 
@@ -160,10 +188,14 @@ public:
 
     std::optional<LogReading> read() {
         while (next()) {
-            if (evaluation_) { return std::nullopt; }
+            if (evaluation_) {
+                return std::nullopt;
+            }
         }
         const bool useful = reading_.loss || reading_.step_time_s;
-        if (!step_ || !useful) { return std::nullopt; }
+        if (!step_ || !useful) {
+            return std::nullopt;
+        }
         reading_.step = *step_;
         return reading_;
     }
@@ -173,23 +205,33 @@ public:
 private:
     // One word and, where a value follows it, the value.
     bool next() {
-        while (!rest_.empty() && !is_word_char(rest_.front())) { rest_.remove_prefix(1); }
-        if (rest_.empty()) { return false; }
+        while (!rest_.empty() && !is_word_char(rest_.front())) {
+            rest_.remove_prefix(1);
+        }
+        if (rest_.empty()) {
+            return false;
+        }
         if (auto number = rest_; is_digit(rest_.front()) || rest_.front() == '-') {
-            if (!take_number(number)) { number.remove_prefix(1); }
+            if (!take_number(number)) {
+                number.remove_prefix(1);
+            }
             rest_ = number;
             previous_ = {};
             return true;
         }
         std::size_t size = 0;
-        while (size < rest_.size() && is_word_char(rest_[size])) { ++size; }
+        while (size < rest_.size() && is_word_char(rest_[size])) {
+            ++size;
+        }
         const auto word = rest_.substr(0, size);
         rest_.remove_prefix(size);
         auto key = key_of(word);
         const bool adjacent = !previous_.empty() && word.data() == previous_.data() + previous_.size() + 1;
         if (adjacent) {
             const auto both = key_of({previous_.data(), previous_.size() + 1 + word.size()});
-            if (both != Key::none) { key = both; }
+            if (both != Key::none) {
+                key = both;
+            }
         }
         previous_ = word;
         if (key == Key::evaluation) {
@@ -203,11 +245,15 @@ private:
     void take_value(std::string_view word, Key key) {
         auto value = rest_;
         while (!value.empty() && std::strchr(" :='\"[(|", value.front()) != nullptr && value.front() != '\0') {
-            if (value.front() == '|' || value.front() == '[') { return; }
+            if (value.front() == '|' || value.front() == '[') {
+                return;
+            }
             value.remove_prefix(1);
         }
         const auto number = take_number(value);
-        if (!number) { return; }
+        if (!number) {
+            return;
+        }
         rest_ = value;
         previous_ = {};
         store(word, key, *number);
@@ -222,17 +268,25 @@ private:
                 }
                 break;
             case Key::loss:
-                if (!reading_.loss) { reading_.loss = number; }
+                if (!reading_.loss) {
+                    reading_.loss = number;
+                }
                 break;
             case Key::time:
             case Key::time_ms:
-                if (!reading_.step_time_s && number >= 0) { reading_.step_time_s = in_seconds(number, key, rest_); }
+                if (!reading_.step_time_s && number >= 0) {
+                    reading_.step_time_s = in_seconds(number, key, rest_);
+                }
                 break;
             case Key::grad_norm:
-                if (!reading_.grad_norm) { reading_.grad_norm = number; }
+                if (!reading_.grad_norm) {
+                    reading_.grad_norm = number;
+                }
                 break;
             case Key::lr:
-                if (!reading_.lr) { reading_.lr = number; }
+                if (!reading_.lr) {
+                    reading_.lr = number;
+                }
                 break;
             case Key::tokens: reading_.tokens_per_update = static_cast<std::int64_t>(number); break;
             default: break;
@@ -248,12 +302,18 @@ private:
 // "tokens per iteration will be: 491,520", "total number of tokens per iteration: 655360".
 std::optional<std::int64_t> tokens_line(std::string_view line) {
     const auto at = line.find("tokens per iteration");
-    if (at == std::string_view::npos) { return std::nullopt; }
+    if (at == std::string_view::npos) {
+        return std::nullopt;
+    }
     auto rest = line.substr(at);
     const auto colon = rest.find(':');
-    if (colon == std::string_view::npos) { return std::nullopt; }
+    if (colon == std::string_view::npos) {
+        return std::nullopt;
+    }
     rest.remove_prefix(colon + 1);
-    while (rest.starts_with(' ')) { rest.remove_prefix(1); }
+    while (rest.starts_with(' ')) {
+        rest.remove_prefix(1);
+    }
     const auto number = take_number(rest);
     return number && *number > 0 && *number < 1e15 ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
 }
@@ -262,26 +322,42 @@ std::optional<std::int64_t> tokens_line(std::string_view line) {
 // other. Bars of loading and tokenising are not training.
 std::optional<LogReading> progress_bar(std::string_view line) {
     const auto bracket = line.rfind("it]") != std::string_view::npos ? line.rfind("it]") : line.rfind("/s]");
-    if (bracket == std::string_view::npos) { return std::nullopt; }
+    if (bracket == std::string_view::npos) {
+        return std::nullopt;
+    }
     const auto open = line.rfind('[', bracket);
-    if (open == std::string_view::npos || open < 2) { return std::nullopt; }
+    if (open == std::string_view::npos || open < 2) {
+        return std::nullopt;
+    }
     auto start = line.find_last_not_of(' ', open - 1);
-    while (start > 0 && (is_digit(line[start - 1]) || line[start - 1] == '/')) { --start; }
+    while (start > 0 && (is_digit(line[start - 1]) || line[start - 1] == '/')) {
+        --start;
+    }
     auto counts = line.substr(start, open - start);
     const auto done = take_number(counts);
-    if (!done || !counts.starts_with('/') || line.rfind('|', start) == std::string_view::npos) { return std::nullopt; }
+    if (!done || !counts.starts_with('/') || line.rfind('|', start) == std::string_view::npos) {
+        return std::nullopt;
+    }
     for (const std::string_view other :
          {"Map", "Load", "Download", "Fetch", "Generat", "Tokeniz", "Filter", "Eval", "Sav", "Prepar", "Casting"}) {
-        if (line.substr(0, start).find(other) != std::string_view::npos) { return std::nullopt; }
+        if (line.substr(0, start).find(other) != std::string_view::npos) {
+            return std::nullopt;
+        }
     }
     LogReading reading;
     reading.step = static_cast<std::int64_t>(*done);
     const auto comma = line.find(", ", open);
-    if (comma == std::string_view::npos || comma > bracket) { return std::nullopt; }
+    if (comma == std::string_view::npos || comma > bracket) {
+        return std::nullopt;
+    }
     auto rate = line.substr(comma + 2, bracket - comma + 1);
     if (const auto number = take_number(rate)) {
-        if (rate.starts_with("s/it")) { reading.step_time_s = *number; }
-        if (rate.starts_with("it/s") && *number > 0) { reading.step_time_s = 1.0 / *number; }
+        if (rate.starts_with("s/it")) {
+            reading.step_time_s = *number;
+        }
+        if (rate.starts_with("it/s") && *number > 0) {
+            reading.step_time_s = 1.0 / *number;
+        }
     }
     return reading.step_time_s ? std::optional(reading) : std::nullopt;
 }
@@ -289,12 +365,22 @@ std::optional<LogReading> progress_bar(std::string_view line) {
 class PlainReader final : public LogReader {
 public:
     std::optional<LogReading> read(std::string_view line) override {
-        if (line.size() > kMaxLine || line.size() < 6) { return std::nullopt; }
-        if (!tokens_) { tokens_ = tokens_line(line); }
+        if (line.size() > kMaxLine || line.size() < 6) {
+            return std::nullopt;
+        }
+        if (!tokens_) {
+            tokens_ = tokens_line(line);
+        }
         auto reading = read_modded(line);
-        if (!reading) { reading = read_key_values(line); }
-        if (!reading && !locked_) { reading = progress_bar(line); }
-        if (reading && !reading->tokens_per_update) { reading->tokens_per_update = tokens_; }
+        if (!reading) {
+            reading = read_key_values(line);
+        }
+        if (!reading && !locked_) {
+            reading = progress_bar(line);
+        }
+        if (reading && !reading->tokens_per_update) {
+            reading->tokens_per_update = tokens_;
+        }
         return reading;
     }
 
@@ -310,8 +396,12 @@ private:
         }
         KeyValueLine parser(line);
         auto reading = parser.read();
-        if (!reading) { return std::nullopt; }
-        if (locked_ && word_ != parser.step_word()) { return std::nullopt; }
+        if (!reading) {
+            return std::nullopt;
+        }
+        if (locked_ && word_ != parser.step_word()) {
+            return std::nullopt;
+        }
         matches_ = word_ == parser.step_word() ? matches_ + 1 : 1;
         word_ = parser.step_word();
         locked_ = locked_ || matches_ >= 2;
@@ -321,17 +411,22 @@ private:
     // modded-nanogpt: "step:20/1695 train_time:1210ms step_avg:60.51ms". The average hides the single update, so the
     // time is the growth of train_time.
     std::optional<LogReading> read_modded(std::string_view line) {
-        if (!line.starts_with("step:")) { return std::nullopt; }
+        if (!line.starts_with("step:")) {
+            return std::nullopt;
+        }
         const auto at = line.find(" train_time:");
-        if (at == std::string_view::npos) { return std::nullopt; }
+        if (at == std::string_view::npos) {
+            return std::nullopt;
+        }
         auto step_text = line.substr(5), time_text = line.substr(at + 12);
         const auto step = take_number(step_text), time_ms = take_number(time_text);
-        if (!step || !time_ms || !step_text.starts_with('/')) { return std::nullopt; }
+        if (!step || !time_ms || !step_text.starts_with('/')) {
+            return std::nullopt;
+        }
         LogReading reading;
         reading.step = static_cast<std::int64_t>(*step);
         if (reading.step > modded_step_ && modded_step_ >= 0) {
-            reading.step_time_s =
-                (*time_ms - modded_ms_) / 1000.0 / static_cast<double>(reading.step - modded_step_);
+            reading.step_time_s = (*time_ms - modded_ms_) / 1000.0 / static_cast<double>(reading.step - modded_step_);
         }
         modded_step_ = reading.step;
         modded_ms_ = *time_ms;
@@ -350,36 +445,58 @@ private:
 // prefix, 0 when there is none.
 std::size_t prefix_size(std::string_view line) {
     const auto bracketed = [&](std::string_view word) -> std::size_t {
-        if (!line.starts_with(word)) { return 0; }
+        if (!line.starts_with(word)) {
+            return 0;
+        }
         std::size_t at = word.size();
-        while (at < line.size() && is_digit(line[at])) { ++at; }
-        if (at == word.size() || line.substr(at, 2) != "]:") { return 0; }
+        while (at < line.size() && is_digit(line[at])) {
+            ++at;
+        }
+        if (at == word.size() || line.substr(at, 2) != "]:") {
+            return 0;
+        }
         at += 2;
         return at < line.size() && line[at] == ' ' ? at + 1 : at;
     };
     for (const std::string_view word : {"[rank", "[default", "[role", "[trainer", "[worker"}) {
-        if (const auto size = bracketed(word)) { return size; }
+        if (const auto size = bracketed(word)) {
+            return size;
+        }
     }
-    if (line.starts_with("stderr: ") || line.starts_with("stdout: ")) { return 8; }
+    if (line.starts_with("stderr: ") || line.starts_with("stdout: ")) {
+        return 8;
+    }
     if (line.starts_with("(worker") || line.starts_with("(RayTrain") || line.starts_with("(Trainer")) {
         const auto close = line.find(") ");
-        if (close < 100) { return close + 2; }
+        if (close < 100) {
+            return close + 2;
+        }
     }
     std::size_t at = 0;
-    while (at < line.size() && at < 5 && is_digit(line[at])) { ++at; }
+    while (at < line.size() && at < 5 && is_digit(line[at])) {
+        ++at;
+    }
     return at > 0 && line.substr(at, 2) == ": " ? at + 2 : 0;
 }
 
 }  // namespace
 
-std::unique_ptr<LogReader> make_log_reader(Stack) { return std::make_unique<PlainReader>(); }
+std::unique_ptr<LogReader> make_log_reader(Stack) {
+    return std::make_unique<PlainReader>();
+}
 
 std::string clean_line(std::string_view raw) {
-    while (raw.ends_with('\r') || raw.ends_with('\n')) { raw.remove_suffix(1); }
-    if (const auto carriage = raw.rfind('\r'); carriage != std::string_view::npos) { raw.remove_prefix(carriage + 1); }
+    while (raw.ends_with('\r') || raw.ends_with('\n')) {
+        raw.remove_suffix(1);
+    }
+    if (const auto carriage = raw.rfind('\r'); carriage != std::string_view::npos) {
+        raw.remove_prefix(carriage + 1);
+    }
     std::string text;
     if (raw.find('\x1b') == std::string_view::npos) {
-        while (const auto size = prefix_size(raw)) { raw.remove_prefix(size); }
+        while (const auto size = prefix_size(raw)) {
+            raw.remove_prefix(size);
+        }
         text.assign(raw);
         return text;
     }
@@ -390,9 +507,13 @@ std::string clean_line(std::string_view raw) {
             continue;
         }
         at += 2;
-        while (at < raw.size() && !(raw[at] >= '@' && raw[at] <= '~')) { ++at; }
+        while (at < raw.size() && !(raw[at] >= '@' && raw[at] <= '~')) {
+            ++at;
+        }
     }
-    while (const auto size = prefix_size(text)) { text.erase(0, size); }
+    while (const auto size = prefix_size(text)) {
+        text.erase(0, size);
+    }
     return text;
 }
 

@@ -11,10 +11,10 @@
 namespace infrarsi {
 
 struct MfuInputs {
-    double flops_per_update = 0;      // F_update, whole job
-    int devices = 1;                  // N
+    double flops_per_update = 0;       // F_update, whole job
+    int devices = 1;                   // N
     std::optional<double> peak_flops;  // dense FLOP/s of one device at the job's precision; nothing: not known
-    double step_time_s = 0;           // t, window mean
+    double step_time_s = 0;            // t, window mean
 };
 
 struct Mfu {

@@ -25,18 +25,26 @@ double beta_fraction(double a, double b, double x) {
         d = 1 / guard(1 + odd * d);
         c = guard(1 + odd / c);
         value *= d * c;
-        if (std::abs(d * c - 1) < 1e-15) { break; }
+        if (std::abs(d * c - 1) < 1e-15) {
+            break;
+        }
     }
     return value;
 }
 
 // Regularised incomplete beta function I_x(a, b).
 double incomplete_beta(double a, double b, double x) {
-    if (x <= 0) { return 0; }
-    if (x >= 1) { return 1; }
+    if (x <= 0) {
+        return 0;
+    }
+    if (x >= 1) {
+        return 1;
+    }
     const double front =
         std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-    if (x < (a + 1) / (a + b + 2)) { return front * beta_fraction(a, b, x) / a; }
+    if (x < (a + 1) / (a + b + 2)) {
+        return front * beta_fraction(a, b, x) / a;
+    }
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
@@ -48,11 +56,17 @@ struct Spread {
 // this is the one difference of notes/statistics.md §1.1; with more it wastes none of them, and drift between runs
 // makes it larger, never smaller.
 Spread spread_of_runs(const std::vector<double>& log_means) {
-    if (log_means.size() < 2) { return {}; }
+    if (log_means.size() < 2) {
+        return {};
+    }
     const auto count = static_cast<double>(log_means.size());
     double mean = 0, squares = 0;
-    for (const double value : log_means) { mean += value / count; }
-    for (const double value : log_means) { squares += (value - mean) * (value - mean); }
+    for (const double value : log_means) {
+        mean += value / count;
+    }
+    for (const double value : log_means) {
+        squares += (value - mean) * (value - mean);
+    }
     return {std::sqrt(2 * squares / (count - 1)), count - 1};
 }
 
@@ -62,18 +76,26 @@ void add_loss_noise(NoiseFloor& noise, const std::vector<Receipt>& references) {
     for (std::size_t run = 1; run < references.size(); ++run) {
         std::map<int, double> before;
         for (const auto& update : references[run - 1].series) {
-            if (update.loss) { before[update.n] = *update.loss; }
+            if (update.loss) {
+                before[update.n] = *update.loss;
+            }
         }
         for (const auto& update : references[run].series) {
             const auto other = before.find(update.n);
-            if (!update.loss || other == before.end()) { continue; }
+            if (!update.loss || other == before.end()) {
+                continue;
+            }
             const double difference = *update.loss - other->second;
-            if (!std::isfinite(difference)) { continue; }
+            if (!std::isfinite(difference)) {
+                continue;
+            }
             squares += difference * difference;
             ++count;
         }
     }
-    if (count > 0) { noise.sigma_loss = std::sqrt(squares / count); }
+    if (count > 0) {
+        noise.sigma_loss = std::sqrt(squares / count);
+    }
 }
 
 }  // namespace
@@ -85,10 +107,14 @@ NoiseFloor estimate_noise(const std::vector<Receipt>& references) {
     double split_squares = 0, white_squares = 0, white_degrees = 0, split_degrees = 0;
     for (const auto& reference : references) {
         const auto stats = window_stats(reference);
-        if (!stats || stats->mean_s <= 0) { continue; }
+        if (!stats || stats->mean_s <= 0) {
+            continue;
+        }
         log_means.push_back(std::log(stats->mean_s));
         noise.drifting = noise.drifting || stats->drifting;
-        if (stats->count < 4) { continue; }
+        if (stats->count < 4) {
+            continue;
+        }
         const double split = std::log(stats->first_half_s / stats->second_half_s);
         split_squares += split * split;
         split_degrees += 1;
@@ -118,16 +144,24 @@ NoiseFloor estimate_noise(const std::vector<Receipt>& references) {
 }
 
 double student_cdf(double t, double degrees) {
-    if (std::isnan(t)) { return t; }
+    if (std::isnan(t)) {
+        return t;
+    }
     const double tail = 0.5 * incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t));
     return t > 0 ? 1 - tail : tail;
 }
 
 double student_quantile(double p, double degrees) {
-    if (p == 0.5) { return 0; }
-    if (p < 0.5) { return -student_quantile(1 - p, degrees); }
+    if (p == 0.5) {
+        return 0;
+    }
+    if (p < 0.5) {
+        return -student_quantile(1 - p, degrees);
+    }
     double low = 0, high = 1;
-    while (student_cdf(high, degrees) < p && high < 1e300) { high *= 2; }
+    while (student_cdf(high, degrees) < p && high < 1e300) {
+        high *= 2;
+    }
     for (int step = 0; step < 200 && high - low > 1e-13 * high; ++step) {
         const double middle = low + (high - low) / 2;
         (student_cdf(middle, degrees) < p ? low : high) = middle;
@@ -135,7 +169,9 @@ double student_quantile(double p, double degrees) {
     return low + (high - low) / 2;
 }
 
-double search_gate(const NoiseFloor& noise) { return std::max(0.02, 2 * noise.sigma_pair); }
+double search_gate(const NoiseFloor& noise) {
+    return std::max(0.02, 2 * noise.sigma_pair);
+}
 
 namespace {
 
@@ -145,13 +181,19 @@ Spread spread_of_blocks(const std::vector<PairResult>& pairs, double mean, const
     const double floor = noise.sigma_pair / std::sqrt(2.0);
     const double own_degrees = static_cast<double>(pairs.size()) - 1;
     double squares = 0;
-    for (const auto& pair : pairs) { squares += (pair.log_gain - mean) * (pair.log_gain - mean); }
+    for (const auto& pair : pairs) {
+        squares += (pair.log_gain - mean) * (pair.log_gain - mean);
+    }
     const double own = own_degrees > 0 ? std::sqrt(squares / own_degrees) : 0;
-    if (own > floor) { return {own, own_degrees}; }
+    if (own > floor) {
+        return {own, own_degrees};
+    }
     return {floor, std::max(1.0, noise.degrees) + own_degrees};
 }
 
-std::string percent(double log_gain) { return fmt::format("{:+.2f} %", 100 * std::expm1(log_gain)); }
+std::string percent(double log_gain) {
+    return fmt::format("{:+.2f} %", 100 * std::expm1(log_gain));
+}
 
 }  // namespace
 
@@ -178,9 +220,9 @@ GainEstimate judge_pairs(const std::vector<PairResult>& pairs, const NoiseFloor&
     gain.low = gain.log_gain - reach;
     gain.high = gain.log_gain + reach;
     gain.speedup = std::exp(gain.log_gain);
-    const auto interval = fmt::format("{} [{}, {}] from {} pair{}, margin {}", percent(gain.log_gain),
-                                      percent(gain.low), percent(gain.high), gain.pairs, gain.pairs == 1 ? "" : "s",
-                                      percent(gain.margin));
+    const auto interval =
+        fmt::format("{} [{}, {}] from {} pair{}, margin {}", percent(gain.log_gain), percent(gain.low),
+                    percent(gain.high), gain.pairs, gain.pairs == 1 ? "" : "s", percent(gain.margin));
     // A stall in few updates moves the mean and not the median: then the tails changed, and neither tells the gain.
     const double agreement = std::max({gain.margin, 0.1 * std::abs(gain.log_gain), 0.005});
     const bool agree = std::abs(gain.log_gain - median_gain) <= agreement;

@@ -9,17 +9,23 @@ namespace infrarsi {
 namespace {
 
 double mean_of(const std::vector<double>& values, std::size_t from, std::size_t to) {
-    if (to <= from) { return 0; }
+    if (to <= from) {
+        return 0;
+    }
     return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from),
                            values.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
            static_cast<double>(to - from);
 }
 
 double median_of(std::vector<double> values) {
-    if (values.empty()) { return 0; }
+    if (values.empty()) {
+        return 0;
+    }
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) { return *middle; }
+    if (values.size() % 2 == 1) {
+        return *middle;
+    }
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
@@ -27,7 +33,9 @@ double median_of(std::vector<double> values) {
 std::vector<double> detrended_logs(const std::vector<double>& times) {
     constexpr std::ptrdiff_t kReach = 4;
     std::vector<double> logs;
-    for (const double time : times) { logs.push_back(std::log(time)); }
+    for (const double time : times) {
+        logs.push_back(std::log(time));
+    }
     std::vector<double> residuals;
     const auto size = static_cast<std::ptrdiff_t>(logs.size());
     for (std::ptrdiff_t i = 0; i < size; ++i) {
@@ -41,18 +49,24 @@ std::vector<double> detrended_logs(const std::vector<double>& times) {
 double robust_scale(const std::vector<double>& values) {
     const double centre = median_of(values);
     std::vector<double> deviations;
-    for (const double value : values) { deviations.push_back(std::abs(value - centre)); }
+    for (const double value : values) {
+        deviations.push_back(std::abs(value - centre));
+    }
     return 1.4826 * median_of(std::move(deviations));
 }
 
 double lag_one(const std::vector<double>& times) {
     std::vector<double> logs;
-    for (const double time : times) { logs.push_back(std::log(time)); }
+    for (const double time : times) {
+        logs.push_back(std::log(time));
+    }
     const double mean = mean_of(logs, 0, logs.size());
     double products = 0, squares = 0;
     for (std::size_t i = 0; i < logs.size(); ++i) {
         squares += (logs[i] - mean) * (logs[i] - mean);
-        if (i > 0) { products += (logs[i] - mean) * (logs[i - 1] - mean); }
+        if (i > 0) {
+            products += (logs[i] - mean) * (logs[i - 1] - mean);
+        }
     }
     return squares > 0 ? products / squares : 0;
 }
@@ -61,25 +75,33 @@ double lag_one(const std::vector<double>& times) {
 // factor of 2 beyond that (and beyond what few blocks scatter by chance) is drift or long correlation (notes §1.5).
 bool blocks_disagree(const std::vector<double>& times, double sigma_step) {
     const auto length = static_cast<std::size_t>(std::sqrt(static_cast<double>(times.size())));
-    if (length < 3 || sigma_step <= 0) { return false; }
+    if (length < 3 || sigma_step <= 0) {
+        return false;
+    }
     std::vector<double> means;
     for (std::size_t at = 0; at + length <= times.size(); at += length) {
         means.push_back(std::log(mean_of(times, at, at + length)));
     }
     const double centre = mean_of(means, 0, means.size());
     double squares = 0;
-    for (const double mean : means) { squares += (mean - centre) * (mean - centre); }
+    for (const double mean : means) {
+        squares += (mean - centre) * (mean - centre);
+    }
     const double scatter = std::sqrt(squares / static_cast<double>(means.size() - 1));
     const double chance = 1 + 2 / std::sqrt(2.0 * static_cast<double>(means.size() - 1));
     return scatter > std::max(2.0, chance) * sigma_step / std::sqrt(static_cast<double>(length));
 }
 
-bool in_window(const Receipt& receipt, int n) { return n > receipt.warmup && n <= receipt.updates; }
+bool in_window(const Receipt& receipt, int n) {
+    return n > receipt.warmup && n <= receipt.updates;
+}
 
 void add_phases(WindowStats& stats, const Receipt& receipt) {
     int count = 0;
     for (const auto& update : receipt.series) {
-        if (!in_window(receipt, update.n) || !update.phases) { continue; }
+        if (!in_window(receipt, update.n) || !update.phases) {
+            continue;
+        }
         stats.phases.forward += update.phases->forward;
         stats.phases.backward += update.phases->backward;
         stats.phases.optimizer += update.phases->optimizer;
@@ -87,7 +109,9 @@ void add_phases(WindowStats& stats, const Receipt& receipt) {
         stats.phases.other += update.phases->other;
         ++count;
     }
-    if (count == 0) { return; }
+    if (count == 0) {
+        return;
+    }
     stats.has_phases = true;
     for (double* phase : {&stats.phases.forward, &stats.phases.backward, &stats.phases.optimizer, &stats.phases.data,
                           &stats.phases.other}) {
@@ -116,17 +140,23 @@ std::vector<double> window_step_times(const Receipt& receipt) {
     for (std::size_t i = 1; i < receipt.series.size(); ++i) {
         const auto& before = receipt.series[i - 1];
         const auto& update = receipt.series[i];
-        if (!in_window(receipt, update.n) || update.n != before.n + 1 || disturbed.contains(update.n)) { continue; }
+        if (!in_window(receipt, update.n) || update.n != before.n + 1 || disturbed.contains(update.n)) {
+            continue;
+        }
         const double time = update.t_s - before.t_s;
         // Non-positive differences have no logarithm; the verifier fails such a run (timing_consistent).
-        if (std::isfinite(time) && time > 0) { times.push_back(time); }
+        if (std::isfinite(time) && time > 0) {
+            times.push_back(time);
+        }
     }
     return times;
 }
 
 std::optional<WindowStats> window_stats(const Receipt& receipt) {
     const auto times = window_step_times(receipt);
-    if (times.empty()) { return std::nullopt; }
+    if (times.empty()) {
+        return std::nullopt;
+    }
     WindowStats stats;
     stats.count = static_cast<int>(times.size());
     stats.mean_s = mean_of(times, 0, times.size());

@@ -51,6 +51,7 @@ struct Verdict {
     std::vector<InvariantResult> results;  // all 16, in order
     bool valid = false;                    // no fail, and no required item unchecked
     std::string reason;                    // the first rejecting item in words; empty when valid
+    bool for_promotion = false;            // judged with a fresh re-run; then an undecided speed_reproduces rejects
     [[nodiscard]] const InvariantResult& operator[](InvariantId id) const {
         return results[static_cast<std::size_t>(id)];
     }
