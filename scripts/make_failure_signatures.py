@@ -29,6 +29,10 @@ OVERRIDES = {
     "env.hub": {"severity": "warning"},
     "oom.host.pinned": {"regex": r"cudaHostAlloc[^\n]*(?:out of memory|failed)|cudaHostRegister[^\n]*(?:out of memory|"
                                  r"failed)|pin_memory[^\n]*out of memory"},
+    # The list may stand on the next line.
+    "cfg.unknown_argument": {"regex": r"error: unrecognized arguments: |error: argument \S+: (?:invalid choice|invalid \w+ "
+                                      r"value|expected)|Some specified arguments are not used by the HfArgumentParser: |"
+                                      r"Unrecognized options?: "},
     # A loss or norm key must stand before the value; prose such as "no loss in nan-safe mode" does not.
     "num.loss_nan": {"regex": r"""(?i:(?:^|[\s|,{'"\[(/_])(?:loss|grad[_ ]?norm|norm)['"]?\s?[:= ]\s*['"]?"""
                               r"""[-+]?(?:nan|inf|infinity)['"]?(?:$|[\s|,;})\]]))"""},
@@ -37,8 +41,8 @@ OVERRIDES = {
 EXTRA = [
     {"id": "python.traceback", "class": "traceback", "rank": 98, "severity": "fatal", "secondary": True,
      "regex": r"^\s*Traceback \(most recent call last\)"},
-    {"id": "python.fatal", "class": "traceback", "rank": 97, "severity": "fatal", "secondary": True,
-     "regex": r"^Fatal Python error: "},
+    {"id": "python.fatal", "class": "traceback", "rank": 60, "severity": "fatal", "secondary": True,
+     "regex": r"Fatal Python error: "},
 ]
 
 

@@ -80,12 +80,12 @@ KnobEffect knob_effect(const Contract& contract, const Settings& requested, cons
             continue;
         }
         const auto number = to_number(wanted->second);
-        if (knob.mechanism == "compile" && same_effect(wanted->second, Value{true}) &&
-            message->compiled_frames.value_or(-1) == 0) {
+        if ((knob.mechanism == "compile" || knob.mechanism == "compile.enable") &&
+            same_effect(wanted->second, Value{true}) && message->compiled_frames.value_or(-1) == 0) {
             effect.ineffective.push_back(
                 fmt::format("{}: requested true, but no frame of the job was compiled", knob.name));
         }
-        if (knob.mechanism == "dataloader_workers" && number && message->workers &&
+        if (knob.mechanism == "dataloader.workers" && number && message->workers &&
             static_cast<double>(*message->workers) != *number) {
             effect.ineffective.push_back(fmt::format("{}: requested {}, effective {} loader processes", knob.name,
                                                      to_text(wanted->second), *message->workers));

@@ -108,14 +108,22 @@ Expected<json> read_agent(const std::filesystem::path& path) {
     return agent;
 }
 
-// The job's own step times, matched to updates by order: scripts count from 0 or from 1, and some print only every
-// tenth line, so the printed steps are shifted by the number of the first one.
+// What to add to a printed step to get the update: scripts count from 0 or from 1, and a job that resumes from a
+// checkpoint goes on from there. Then the first line stands for the first update.
+std::int64_t step_shift(const JobOutput& output, const Receipt& receipt) {
+    const std::int64_t first_step = output.lines.front().reading.step;
+    const std::int64_t first_update = receipt.series.front().n;
+    if (first_step == 0) {
+        return first_update;
+    }
+    return first_step > receipt.series.back().n ? first_update - first_step : 0;
+}
+
 void match_own_lines(const JobOutput& output, Receipt& receipt) {
     if (output.lines.empty() || receipt.series.empty()) {
         return;
     }
-    const int first_update = receipt.series.front().n;
-    const auto shift = output.lines.front().reading.step == 0 ? std::int64_t{first_update} : std::int64_t{0};
+    const auto shift = step_shift(output, receipt);
     std::map<std::int64_t, const JobLine*> by_update;
     for (const auto& line : output.lines) {
         by_update.try_emplace(line.reading.step + shift, &line);
