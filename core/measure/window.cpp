@@ -75,7 +75,7 @@ double lag_one(const std::vector<double>& times) {
 // factor of 2 beyond that (and beyond what few blocks scatter by chance) is drift or long correlation (notes §1.5).
 bool blocks_disagree(const std::vector<double>& times, double sigma_step) {
     const auto length = static_cast<std::size_t>(std::sqrt(static_cast<double>(times.size())));
-    if (length < 3 || sigma_step <= 0) {
+    if (length < 3) {
         return false;
     }
     std::vector<double> means;

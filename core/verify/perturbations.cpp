@@ -108,8 +108,8 @@ bool lag(Receipt& candidate, const Receipt& reference, Member member, bool (*cho
         for (auto& [name, value] : probe.*member) {
             const auto old = (before->*member).find(name);
             const auto current = (now->*member).find(name);
-            const bool moves =
-                old != (before->*member).end() && current != (now->*member).end() && old->second != current->second;
+            const bool moves = old != (before->*member).end() && current != (now->*member).end() &&
+                               old->second != current->second && std::isfinite(current->second);
             if (choose(index++) && moves) {
                 value = old->second;
                 changed = true;

@@ -96,11 +96,11 @@ double quantile(std::vector<double> values, double share) {
 // more than kMostTypical, chance would be too great among hundreds of them, and the pair says nothing.
 constexpr double kMostTypical = 0.03;
 
-void find_late(const Projections& now, const Pair& pair, Member member, Tensors& tensors) {
-    if (tensors.typical > kMostTypical) {
+void find_late(const Projections& now, const Pair& pair, Member member, double typical, Tensors& tensors) {
+    if (typical > kMostTypical) {
         return;
     }
-    const double tolerance = std::max(3 * tensors.typical, 0.01);
+    const double tolerance = std::max(3 * typical, 0.01);
     for (const auto& [name, ref_now] : pair.after->*member) {
         const auto ref_before = (pair.before->*member).find(name);
         const auto held = now.find(name);
@@ -137,7 +137,6 @@ std::optional<Tensors> compare(const StateProbe& now, const StateProbe* before, 
         measure(name, held->second, own_before, ref_now, ref_before->second, tensors);
     }
     tensors.typical = quantile(tensors.ratios, 0.5);
-    find_late(now.*member, pair, member, tensors);
     return tensors;
 }
 
@@ -265,7 +264,7 @@ private:
             return reject(fmt::format("no state was reported after update {}, which the reference reports", n));
         }
         std::string missing;
-        const auto tensors = compare(*now, probe_at(candidate_, n - 1), pair, kind.member, missing);
+        auto tensors = compare(*now, probe_at(candidate_, n - 1), pair, kind.member, missing);
         if (!tensors) {
             result_.missing = true;
             return reject(fmt::format("{} after update {}: {} is not reported, which the reference reports", kind.name,
@@ -273,7 +272,8 @@ private:
         }
         const double drift = quantile(tensors->ratios, 0.75);
         const double lag = tensors->lag_weight > 0 ? tensors->lag_sum / tensors->lag_weight : 0;
-        const double base = low_precision(reference_) ? kMaxDriftLow : kMaxDrift;
+        const bool drifts = low_precision(reference_) && kind.member == &StateProbe::params;
+        const double base = drifts ? std::max(kMaxDrift, kMaxDriftLowPerUpdate * n) : kMaxDrift;
         const double limit = std::max(base, 3 * repeat_drift(repeats_, pair, kind.member));
         if (tensors->ratios.size() >= kFewTensors) {
             result_.drift = std::max(result_.drift, drift);
@@ -290,7 +290,14 @@ private:
                                       tensors->stale.size() == 1 ? "a tensor" : "tensors", n,
                                       tensors->stale.size() == 1 ? "it" : "them", names_of(tensors->stale)));
         }
-        if (tensors->typical <= kMostTypical) {
+        // A handful of buffers has no median of its own; the parameters' tells how much honest runs differ.
+        if (kind.member == &StateProbe::params) {
+            typical_[n] = tensors->typical;
+        }
+        const bool few = tensors->ratios.size() < kFewTensors;
+        const double typical = few && typical_.contains(n) ? typical_[n] : tensors->typical;
+        if (typical <= kMostTypical) {
+            find_late(now->*kind.member, pair, kind.member, typical, *tensors);
             late_.push_back(tensors->late);
         }
     }
@@ -315,6 +322,7 @@ private:
     const Receipt& reference_;
     const std::vector<Receipt>& repeats_;
     std::vector<std::set<std::string>> late_;
+    std::map<int, double> typical_;  // update → median deviation of the parameters
     std::size_t tensors_ = 0;
     StateCheck result_;
 };

@@ -10,7 +10,9 @@ inline constexpr int kUpdates = 30, kWarmup = 10, kTensors = 40;
 // The state of tensor `index` after update n: a random walk whose last steps are all of about size 1.
 inline double state(int index, int n) {
     double value = index;
-    for (int i = 1; i <= n; ++i) { value += std::sin(index * 7.13 + i * 3.7) + (index % 2 == 0 ? 0.4 : -0.4); }
+    for (int i = 1; i <= n; ++i) {
+        value += std::sin(index * 7.13 + i * 3.7) + (index % 2 == 0 ? 0.4 : -0.4);
+    }
     return value;
 }
 
@@ -59,7 +61,9 @@ inline Receipt receipt(double seconds = 1.0) {
     r.model_digest = std::string(64, 'a');
     r.trainable_params = 12345;
     r.param_dtypes["float32"] = 12345;
-    for (const int n : {4, 5, 29, 30}) { r.probes.push_back(probe(n)); }
+    for (const int n : {4, 5, 29, 30}) {
+        r.probes.push_back(probe(n));
+    }
     r.audit = DtypeAudit{7, {{"mm", {{"float32", 24}}}}, ""};
     r.memory = {0.9, 1.2, "VmData"};
     r.frozen_before["loss.py"] = r.frozen_after["loss.py"] = std::string(64, '1');

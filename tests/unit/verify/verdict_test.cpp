@@ -57,7 +57,9 @@ TEST_CASE("an unchecked item rejects when it is required", "[verify]") {
     auto evidence = sample::evidence();
     auto receipt = sample::receipt();
     for (auto* r : {&receipt, &evidence.reference}) {
-        for (auto& u : r->series) { u.data.clear(); }
+        for (auto& u : r->series) {
+            u.data.clear();
+        }
     }
     InvariantRules rules;
     const auto strict = judge(receipt, evidence, rules);
@@ -106,10 +108,14 @@ TEST_CASE("the loss rule as printed", "[verify]") {
 
     // Data that is not proven the same: the window's mean is held, and one update hardly moves it.
     for (auto* r : {&receipt, &evidence.reference}) {
-        for (auto& u : r->series) { u.data.clear(); }
+        for (auto& u : r->series) {
+            u.data.clear();
+        }
     }
     CHECK(judge(receipt, evidence, {})[Id::loss_within_tolerance].status == Status::pass);
-    for (auto& u : receipt.series) { *u.loss *= 1.04; }
+    for (auto& u : receipt.series) {
+        *u.loss *= 1.04;
+    }
     CHECK(judge(receipt, evidence, {})[Id::loss_within_tolerance].status == Status::fail);
 
     // A repeat that disagrees beyond the tolerance widens it to 3σ√(2/k): here k = 20 and the mean is near 2.96.
@@ -130,7 +136,9 @@ TEST_CASE("the first gradient norm is a veto only for the same first batch", "[v
     *receipt.series[0].grad_norm *= 1.1;
     CHECK(judge(receipt, evidence, {})[Id::grad_norm_within_tol].status == Status::fail);
     for (auto* r : {&receipt, &evidence.reference}) {
-        for (auto& u : r->series) { u.data.clear(); }
+        for (auto& u : r->series) {
+            u.data.clear();
+        }
     }
     CHECK(judge(receipt, evidence, {})[Id::grad_norm_within_tol].status == Status::reported);
 }
@@ -154,13 +162,21 @@ TEST_CASE("a constant cost that the job does not time is not a lie", "[verify]")
     auto evidence = sample::evidence();
     auto receipt = sample::receipt(0.4);
     // 100 ms a step that the job does not see, in both: |Δ ln| is over the limit, the seconds agree.
-    for (auto& u : receipt.series) { u.reported_s = 0.3; }
-    for (auto& u : evidence.reference.series) { u.reported_s = 1.1; }
+    for (auto& u : receipt.series) {
+        u.reported_s = 0.3;
+    }
+    for (auto& u : evidence.reference.series) {
+        u.reported_s = 1.1;
+    }
     CHECK(judge(receipt, evidence, {})[Id::timing_consistent].status == Status::pass);
-    for (auto& u : receipt.series) { u.reported_s = 0.2; }
+    for (auto& u : receipt.series) {
+        u.reported_s = 0.2;
+    }
     CHECK(judge(receipt, evidence, {})[Id::timing_consistent].status == Status::fail);
     for (auto* r : {&receipt, &evidence.reference}) {
-        for (auto& u : r->series) { u.reported_s.reset(); }
+        for (auto& u : r->series) {
+            u.reported_s.reset();
+        }
     }
     const auto none = judge(receipt, evidence, {})[Id::timing_consistent];
     CHECK(none.status == Status::pass);
@@ -208,7 +224,9 @@ TEST_CASE("state that is late, stale or elsewhere", "[verify]") {
 
     // One tensor that rounding alone drives (a key bias) may be anywhere.
     receipt = sample::receipt();
-    for (auto& probe : receipt.probes) { probe.params["blocks.7.weight"] += 800; }
+    for (auto& probe : receipt.probes) {
+        probe.params["blocks.7.weight"] += 800;
+    }
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::pass);
 
     // A tensor that is no longer there, and a buffer that must not change.
@@ -216,13 +234,19 @@ TEST_CASE("state that is late, stale or elsewhere", "[verify]") {
     receipt.probes[1].params.erase("blocks.3.weight");
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::fail);
     receipt = sample::receipt();
-    for (auto& probe : receipt.probes) { probe.buffers["mask"] = 0; }
+    for (auto& probe : receipt.probes) {
+        probe.buffers["mask"] = 0;
+    }
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::fail);
     receipt = sample::receipt();
-    for (auto& probe : receipt.probes) { probe.params["blocks.3.weight"] = std::nan(""); }
+    for (auto& probe : receipt.probes) {
+        probe.params["blocks.3.weight"] = std::nan("");
+    }
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::pass);  // one of many: the loss shows it
     for (auto& probe : receipt.probes) {
-        for (auto& [name, value] : probe.params) { value = std::nan(""); }
+        for (auto& [name, value] : probe.params) {
+            value = std::nan("");
+        }
     }
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::fail);
 }
@@ -231,7 +255,9 @@ TEST_CASE("only a learning rate: an equal schedule is unchecked, another one fai
     auto evidence = sample::evidence();
     auto receipt = sample::receipt();
     for (auto* r : {&receipt, &evidence.reference}) {
-        for (auto& u : r->series) { u.opt_steps.reset(); }
+        for (auto& u : r->series) {
+            u.opt_steps.reset();
+        }
         r->probes.clear();
     }
     CHECK(judge(receipt, evidence, {})[Id::optimizer_steps].status == Status::unchecked);
