@@ -24,7 +24,8 @@
 //   the same again               0           0       0          0          0          0
 //   micro-batch 2 → 4            <0.001      <0.001  -0.002     <0.001     <0.001     6e-8
 //   torch.compile                <0.001      <0.001  -0.000     <0.001     <0.001     4e-8
-//   checkpointing off, threads   <0.001      -       -          <0.001     -          1e-8
+//   checkpointing off            0           0       0          0          0          0
+//   2 threads (16 updates)       <0.001      -       -          <0.001     -          1e-8
 //   update 20 left out           0           10      0.83       0          0.72       0.7 %
 //   update 3 left out            1.6         149     -0.13      3.3        6.0        2.2 %
 //   every other update left out  1.5         337     1.29       6.3        12         14 %
@@ -34,6 +35,7 @@
 //   bf16 autocast                0.12        8.0     0.20       0.07       0.24       0.7 %
 //   against bf16 autocast
 //   micro-batch 2 → 4            0.017       1.7     -0.05      0.02       0.07       0.7 %
+//   update 20 left out           0           10      0.79       0          0.72       0.8 %
 
 #include <string>
 #include <vector>
