@@ -13,20 +13,20 @@ else
     owns_results=no
 fi
 
-# suite NAME COMMAND...: never fails itself, so that the suites after it run too.
+# suite NAME COMMAND...: never fails itself, so that the suites after it run too. Leaves its verdict in suite_verdict.
 suite() {
-    local name="$1" status=0 start verdict note=""
+    local name="$1" status=0 start note=""
     local log="$root/build/logs/${name//[^a-zA-Z0-9]/-}.log"
     shift
     start="$(date +%s)"
     printf '\n== %s\n' "$name"
     "$@" 2>&1 | tee "$log" || status="${PIPESTATUS[0]}"
     case "$status" in
-        0) verdict=passed ;;
-        77) verdict=skipped note="$(tail -n 1 "$log")" ;;
-        *) verdict=failed note="exit $status, see ${log#"$root"/}" ;;
+        0) suite_verdict=passed ;;
+        77) suite_verdict=skipped note="$(tail -n 1 "$log")" ;;
+        *) suite_verdict=failed note="exit $status, see ${log#"$root"/}" ;;
     esac
-    printf '%s\t%s\t%s\t%s\n' "$name" "$verdict" "$(($(date +%s) - start))" "$note" >>"$INFRARSI_RESULTS"
+    printf '%s\t%s\t%s\t%s\n' "$name" "$suite_verdict" "$(($(date +%s) - start))" "$note" >>"$INFRARSI_RESULTS"
 }
 
 # Prints the summary where this script is the outermost one. Its exit status says whether no suite failed.
