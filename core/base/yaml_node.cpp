@@ -34,6 +34,20 @@ bool spells_null(std::string_view text) {
     return false;
 }
 
+// yaml-cpp 0.7 takes the end of the file for the closing quote.
+bool is_closed(std::string_view text, std::size_t start) {
+    const char quote = text[start];
+    for (std::size_t i = start + 1; i < text.size(); ++i) {
+        if (quote == '"' && text[i] == '\\') {
+            ++i;
+        } else if (text[i] == quote) {
+            if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return true;
+            ++i;
+        }
+    }
+    return false;
+}
+
 class TreeBuilder final : public YAML::EventHandler {
 public:
     explicit TreeBuilder(std::string_view text, std::size_t skipped) : text_(text), skipped_(skipped) {}
@@ -63,6 +77,11 @@ public:
         YamlNode node = make(YamlNode::Kind::scalar, mark);
         node.text = value;
         node.quoted = tag == "!" || tag == kStringTag;
+        if (tag == "!" && node.offset < text_.size() &&
+            std::string_view("\"'").find(text_[node.offset]) != std::string_view::npos &&
+            !is_closed(text_, node.offset)) {
+            throw Refused{mark, "a quote opens here and is not closed"};
+        }
         read_tag(node, tag, mark);
         remember(anchor, node);
         add(std::move(node));
@@ -114,7 +133,10 @@ private:
     static void read_tag(YamlNode& node, const std::string& tag, const YAML::Mark& mark) {
         if (tag.empty() || tag == "?" || tag == "!") return;
         node.is_tagged = true;
-        if (tag.starts_with("tag:yaml.org,2002:")) return;
+        static constexpr std::string_view kCore[] = {"str", "int", "float", "bool", "null", "seq", "map"};
+        for (const auto name : kCore) {
+            if (tag == "tag:yaml.org,2002:" + std::string(name)) return;
+        }
         throw Refused{mark, "the tag " + tag + " means nothing here; remove it"};
     }
 

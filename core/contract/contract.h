@@ -83,6 +83,7 @@ struct LlmChoice {
     std::string backend = "none";
     std::string model, base_url, api_key_env;
     std::optional<int> context_tokens;
+    std::string extra_body = "{}";     // a JSON object in canonical form, sent along with each request
     std::optional<double> capability;  // 0 … 1; nothing: from the model's name
 };
 
@@ -114,8 +115,11 @@ struct Contract {
     std::uint64_t seed = 0;
     LlmChoice llm;
     bool debate_enabled = false;
+    std::string debate_second, debate_verifier;  // backend[:model]; empty: none, and the model that did not write it
+    int debate_verify_rounds = 2;
     std::vector<std::string> requirements;
-    std::string experience = "auto";
+    std::string on_unsupported = "stop";  // stop | continue: what a requirement that no field can enforce does
+    std::string experience = "auto";      // auto | off | pack-id patterns with commas between
     std::string target = "local";
     std::vector<Target> targets;
     std::string doctor_on_save = "quick";
@@ -130,18 +134,26 @@ struct Contract {
     [[nodiscard]] Settings complete(const Settings& changes) const;
 };
 
-// Reads and validates infrarsi.yaml. Errors are invalid_input with file, line, column and the way out: unknown keys
-// (with the nearest known one), wrong types, values out of range, a reference that is not among the values, constraints
-// that name no knob or that the reference itself breaks, globs that leave the project.
+// Reads and validates infrarsi.yaml; root and file become absolute. Errors are invalid_input with file, line, column
+// and the way out: bad YAML, duplicate and unknown keys (with the nearest known one), wrong types, values out of range,
+// a reference that is not among the values, two knobs of one spelling, constraints that name no knob, that no
+// combination of values can meet or that the reference itself breaks, globs that leave the project. When there is more
+// than one problem the first is returned and the sentence counts the others. not_found and io of the file itself.
 [[nodiscard]] Expected<Contract> read_contract(const std::filesystem::path& file);
 [[nodiscard]] Expected<Contract> parse_contract(std::string_view text, const std::filesystem::path& file);
 
 // All problems at once, for an editor; empty when the contract is fine.
 [[nodiscard]] std::vector<Error> check_contract(std::string_view text, const std::filesystem::path& file);
 
-// SHA-256 over the meaning of the contract (not its comments or order).
+// Everything in the file as JSON, defaults filled in: sets sorted, root, file and line numbers left out.
+[[nodiscard]] nlohmann::json contract_json(const Contract& contract);
+
+// SHA-256 over what a measurement or a verdict can depend on: launch, knobs, constraints, scope, invariants,
+// requirements and isolation. Not over comments, the order of keys, knobs, values and globs, nor over what only steers
+// a search (name, budget, seed, llm, debate, experience, target, doctor).
 [[nodiscard]] std::string contract_digest(const Contract& contract);
 
+[[nodiscard]] std::string_view to_string(Sandbox sandbox);
 [[nodiscard]] std::string_view to_string(Stack stack);
 [[nodiscard]] std::string_view to_string(KnobKind kind);
 [[nodiscard]] std::string_view to_string(FlagForm form);

@@ -14,16 +14,24 @@ namespace infrarsi {
 struct Lock {
     std::string contract_digest;
     std::map<std::string, std::string> frozen;  // relative path → SHA-256
+
+    bool operator==(const Lock&) const = default;
 };
 
-// Hashes every file under the contract's root that a frozen glob matches (symbolic links are recorded by what they
-// point to, .git and .infrarsi are skipped).
+// Hashes every file under the contract's root that a frozen glob matches. A symbolic link is recorded by where it
+// points and, when that is a file, by its content; linked folders are not entered. Skipped: .git, .infrarsi, the
+// contract and the lock themselves, and node_modules, __pycache__ and .venv unless a glob names them. io when a file
+// cannot be read. About 40 µs a file plus 1.5 GB/s of content.
 [[nodiscard]] Expected<Lock> make_lock(const Contract& contract);
 
-[[nodiscard]] Expected<Lock> read_lock(const std::filesystem::path& file);  // not_found, corrupt with its line
+// A text file, one path a line: see write_lock's first lines. not_found; corrupt with its line and what to do.
+[[nodiscard]] Expected<Lock> read_lock(const std::filesystem::path& file);
+[[nodiscard]] Expected<Lock> parse_lock(std::string_view text, const std::filesystem::path& file);
+[[nodiscard]] std::string format_lock(const Lock& lock);
 [[nodiscard]] Expected<void> write_lock(const Lock& lock, const std::filesystem::path& file);
 
-// A frozen file that differs from the lock: one sentence each (changed, missing, new). Empty when all is as locked.
+// What differs from the lock, one sentence each: the contract itself first, then frozen files by path (changed,
+// missing, new). Empty when all is as locked.
 [[nodiscard]] std::vector<std::string> compare_locks(const Lock& locked, const Lock& now);
 
 }  // namespace infrarsi

@@ -11,8 +11,9 @@
 namespace infrarsi {
 
 // Replaces the scalar at `path` (mapping keys; a number indexes a sequence), or adds the last key when its parent
-// mapping is there. not_found when an earlier key is missing; invalid_input when the place holds a mapping or a
-// sequence.
+// mapping is there (or is empty, `llm:`). Everything else keeps its bytes, and the result is parsed again to be sure
+// that nothing else changed its meaning. not_found when an earlier key is missing; invalid_input when the text is no
+// YAML, the place holds a mapping or a sequence, or stands under an alias, an anchor, a tag or a key written twice.
 [[nodiscard]] Expected<std::string> set_yaml_scalar(std::string_view text, const std::vector<std::string>& path,
                                                     const Value& value);
 
