@@ -232,6 +232,13 @@ class Sandbox(AgentCase):
         trial = self.inside("cat %s/secret; ls -A %s | wc -l; cat %s/agent.pid; ls %s/*.json" % (self.key, self.key, self.dir + "/out1", self.dir))
         self.assertEqual(trial.lines(), ["0"])
 
+    def test_a_hidden_folder_in_the_tree_is_empty(self):
+        os.mkdir(os.path.join(self.tree, ".git"))
+        with open(os.path.join(self.tree, ".git", "HEAD"), "w") as file:
+            file.write("history")
+        trial = self.inside("cat .git/HEAD; ls -A .git | wc -l", sandbox={"hidden": [os.path.join(self.tree, ".git")]})
+        self.assertEqual(trial.lines(), ["0"])
+
     def test_only_the_writable_folder_is_writable(self):
         trial = self.inside("touch %s/x /usr/x /etc/x; touch y /tmp/z /dev/shm/w && echo ok" % self.dir)
         self.assertEqual(trial.lines(), ["ok"])

@@ -55,7 +55,7 @@ class Updates(HookCase):
 
     def test_recomputation_is_not_counted_twice(self):
         plain = self.gpt()
-        for kind in ("block", "reentrant"):
+        for kind in ("block", "reentrant", "root"):
             self.assertEqual(self.gpt("--checkpoint", kind).series("data"), plain.series("data"))
 
     def test_evaluation_is_not_counted(self):

@@ -60,7 +60,7 @@ def square_norms(optimizer):
     squares = []
     for gradients in by_device.values():
         norms = torch._foreach_norm(gradients) if hasattr(torch, "_foreach_norm") else [g.norm() for g in gradients]
-        square = torch.stack([n.double() for n in norms]).square().sum()
+        square = torch.stack(list(norms)).double().square().sum()
         squares.append(square / scale.double() ** 2 if isinstance(scale, torch.Tensor) else square)
     return squares
 

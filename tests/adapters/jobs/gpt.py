@@ -19,7 +19,7 @@ parser.add_argument("--accum", type=int, default=1)
 parser.add_argument("--steps", type=int, default=4)
 parser.add_argument("--compile", default="", help="module, fullgraph, inplace, late, function, step, optimizer")
 parser.add_argument("--backend", default="aot_eager")
-parser.add_argument("--checkpoint", default="", help="block, reentrant")
+parser.add_argument("--checkpoint", default="", help="block, reentrant, root")
 parser.add_argument("--bf16", default="", help="cast, autocast")
 parser.add_argument("--optimizers", type=int, default=1)
 parser.add_argument("--defer", action="store_true")
@@ -65,7 +65,7 @@ class Model(nn.Module):
     def forward(self, x, y=None):
         h = self.embed(x)
         for block in self.blocks:
-            h = checkpoint(block, h, use_reentrant=args.checkpoint == "reentrant") if args.checkpoint else block(h)
+            h = checkpoint(block, h, use_reentrant=args.checkpoint == "reentrant") if args.checkpoint in ("block", "reentrant") else block(h)
         logits = self.head(h)
         return F.cross_entropy(logits.reshape(-1, 64), y.reshape(-1)) if y is not None else logits
 
@@ -116,8 +116,8 @@ if args.compile == "late":
 
 
 def loss_of(x, y):
-    if args.compile == "nolabels":
-        return F.cross_entropy(model(x).reshape(-1, 64), y.reshape(-1))
+    if args.checkpoint == "root":
+        return checkpoint(model, x, y, use_reentrant=False)
     return model(x, y)
 
 
