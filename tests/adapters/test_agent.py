@@ -14,6 +14,11 @@ HAS_BWRAP = shutil.which("bwrap") and subprocess.run(
     ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"], capture_output=True).returncode == 0
 
 
+def seconds(name):
+    """An argument for sleep that marks the processes of this run alone."""
+    return "%s.%d" % (name, os.getpid())
+
+
 def running(mark):
     """Processes whose command line holds `mark`."""
     found = []
@@ -62,20 +67,20 @@ class Ends(AgentCase):
         self.assertEqual(trial.lines(), ["1", "2", "3", "4"])
 
     def test_cancel_ends_the_group(self):
-        out, process = self.start(["bash", "-c", "sleep 7431 & sleep 7431"])
-        self.wait_for(lambda: len(running("7431")) >= 2)
+        out, process = self.start(["bash", "-c", "sleep {0} & sleep {0}".format(seconds("7431"))])
+        self.wait_for(lambda: len(running(seconds("7431"))) >= 2)
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         trial = self.read(out, process)
         self.assertTrue(trial.result["cancelled"])
-        self.assertEqual(running("7431"), [])
+        self.assertEqual(running(seconds("7431")), [])
 
     def test_killing_the_agent_leaves_no_orphan(self):
-        _, process = self.start(["sleep", "7432"])
-        self.wait_for(lambda: running("sleep\x007432"))
+        _, process = self.start(["sleep", seconds("7432")])
+        self.wait_for(lambda: running("sleep\0" + seconds("7432")))
         process.kill()
         process.wait(60)
-        self.wait_for(lambda: not running("sleep\x007432"))
+        self.wait_for(lambda: not running("sleep\0" + seconds("7432")))
 
     def test_the_agent_has_its_own_session(self):
         out, process = self.start(["sleep", "3"])
@@ -136,20 +141,20 @@ class Output(AgentCase):
 
 
 class Leftovers(AgentCase):
-    daemon = "(setsid bash -c 'trap \"\" TERM; sleep 7433' >/dev/null 2>&1 &) ; sleep 0.3; echo done"
+    daemon = "(setsid bash -c 'trap \"\" TERM; sleep %s' >/dev/null 2>&1 &) ; sleep 0.3; echo done" % seconds("7433")
 
     def test_a_daemon_is_found_and_killed(self):
         trial = self.run_job(["bash", "-c", self.daemon])
         self.assertEqual(trial.result["exit_code"], 0)
         self.assertGreaterEqual(trial.result["leftover_killed"], 1)
-        self.assertEqual(running("7433"), [])
+        self.assertEqual(running(seconds("7433")), [])
 
     @unittest.skipUnless(HAS_BWRAP, "bubblewrap does not work here")
     def test_a_daemon_in_the_sandbox_too(self):
         trial = self.run_job(["bash", "-c", self.daemon], sandbox={"kind": "bwrap", "writable": [self.tree]})
         self.assertEqual((trial.result["exit_code"], trial.result["sandbox"]["why"]), (0, ""))
         self.assertGreaterEqual(trial.result["leftover_killed"], 1)
-        self.assertEqual(running("7433"), [])
+        self.assertEqual(running(seconds("7433")), [])
 
     def test_a_tidy_job_leaves_none(self):
         self.assertEqual(self.run_job(["bash", "-c", "sleep 0.1 & wait"]).result["leftover_killed"], 0)
@@ -296,9 +301,9 @@ class FullDisk(AgentCase):
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], capture_output=True).returncode:
             self.skipTest("a tmpfs cannot be mounted here")
         try:
-            trial = self.run_job(["bash", "-c", "yes 7434-line | head -c 3000000; sleep 7434"], out=os.path.join(small, "out"))
+            trial = self.run_job(["bash", "-c", "yes 7434-line | head -c 3000000; sleep " + seconds("7434")], out=os.path.join(small, "out"))
             self.assertIn("No space left", trial.result["error"])
-            self.assertEqual(running("7434"), [])
+            self.assertEqual(running(seconds("7434")), [])
         finally:
             subprocess.run(["umount", "-l", small], check=True)
 
