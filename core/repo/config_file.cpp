@@ -37,28 +37,31 @@ std::string write_scalar(const Value& value) {
     return to_text(value);
 }
 
-void flatten(const YAML::Node& node, const std::string& key, int depth, std::vector<ConfigScalar>& scalars) {
+void flatten(const YAML::Node& node, const std::string& key, int line, std::vector<ConfigScalar>& scalars,
+             int depth = 0) {
     const auto join = [&](const std::string& part) { return key.empty() ? part : key + "." + part; };
     if (depth > 100) return;
     if (node.IsMap()) {
         for (const auto& item : node) {
-            if (item.first.IsScalar()) flatten(item.second, join(item.first.Scalar()), depth + 1, scalars);
+            if (!item.first.IsScalar()) continue;
+            flatten(item.second, join(item.first.Scalar()), item.first.Mark().line + 1, scalars, depth + 1);
         }
     } else if (node.IsSequence()) {
         std::size_t index = 0;
-        for (const auto& item : node) flatten(item, join(std::to_string(index++)), depth + 1, scalars);
+        for (const auto& item : node)
+            flatten(item, join(std::to_string(index++)), item.Mark().line + 1, scalars, depth + 1);
     } else if (node.IsScalar()) {
         const bool quoted = node.Tag() == "!";
         scalars.push_back({key, quoted ? Value(node.Scalar()) : value_from_text(node.Scalar()), node.Mark().line + 1});
     } else if (node.IsNull()) {
-        scalars.push_back({key, Value{}, node.Mark().line + 1});
+        scalars.push_back({key, Value{}, line});  // yaml-cpp puts an empty value after its line
     }
 }
 
 Expected<std::vector<ConfigScalar>> yaml_scalars(std::string_view text, const std::string& name) {
     try {
         std::vector<ConfigScalar> scalars;
-        flatten(YAML::Load(std::string(text)), "", 0, scalars);
+        flatten(YAML::Load(std::string(text)), "", 1, scalars);
         return scalars;
     } catch (const YAML::Exception& error) {
         return fail_at(ErrorKind::invalid_input, {name, error.mark.line + 1, error.mark.column + 1},

@@ -98,6 +98,11 @@ TEST_CASE("the example is drafted as its README says", "[init]") {
     REQUIRE(contract.invariants.memory_cap_gib);
     CHECK(*contract.invariants.memory_cap_gib > 0.3);
     CHECK(*contract.invariants.memory_cap_gib < 2);
+    // The written file is a valid contract that means the same.
+    const auto again = parse_contract(write_contract_yaml(contract, result->comments), contract.file);
+    INFO((again ? std::string() : again.error().describe()));
+    REQUIRE(again);
+    CHECK(contract_digest(*again) == contract_digest(contract));
     // What is drafted is what can be set, and the reference is today's text.
     CHECK(apply_settings(contract, contract.root, contract.reference_settings())->files.empty());
     for (const Knob& knob : contract.knobs) {
@@ -246,6 +251,24 @@ TEST_CASE("known stacks bring their own spellings", "[init]") {
     CHECK(third->contract.knob("enable")->spelling == "job.toml#compile.enable");
     CHECK(third->contract.knob("micro_batch") == nullptr);
     CHECK(third->contract.launch.updates == 30);
+}
+
+TEST_CASE("an existing contract keeps its words and gains what it lacks", "[init]") {
+    const TempDir dir(small_job());
+    (void)dir.write(
+        "infrarsi.yaml",
+        "schema: infrarsi-project-v1\nname: mine\nlaunch: {command: python3 train.py, updates: 12, warmup: 3}\n"
+        "knobs:\n  fast: {flag: --compile, form: switch, values: [false, true], reference: false}\n"
+        "scope: {editable: [model.py], frozen: [data.py]}\n");
+    const auto result = draft(dir / "infrarsi.yaml");
+    INFO((result ? std::string() : result.error().describe()));
+    REQUIRE(result);
+    CHECK(result->contract.name == "mine");
+    CHECK(result->contract.launch.warmup == 3);
+    CHECK(result->contract.knob("fast") != nullptr);
+    CHECK(result->contract.knob("compile") == nullptr);
+    CHECK(result->contract.knob("num_workers") != nullptr);
+    CHECK(result->contract.editable == std::vector<std::string>{"model.py"});
 }
 
 TEST_CASE("a batch knob never comes alone", "[init]") {

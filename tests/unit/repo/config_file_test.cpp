@@ -28,8 +28,8 @@ TEST_CASE("scalars of the three formats are read with their lines", "[repo]") {
 
 TEST_CASE("one scalar is replaced and every other byte kept", "[repo]") {
     const std::string yaml = "# job\nmodel:\n  recompute: full   # why\n  name: 'x'\n";
-    CHECK(set_config(yaml, ConfigFormat::yaml, "model.recompute", Value{std::string("none")}, "c").value() ==
-          "# job\nmodel:\n  recompute: none   # why\n  name: 'x'\n");
+    CHECK(set_config(yaml, ConfigFormat::yaml, "model.recompute", Value{std::string("selective")}, "c").value() ==
+          "# job\nmodel:\n  recompute: selective   # why\n  name: 'x'\n");
     const std::string json = "{\n  \"a\": {\n    \"b\": 1\n  },\n  \"e\": {}\n}";
     CHECK(set_config(json, ConfigFormat::json, "a.b", Value{true}, "c").value() ==
           "{\n  \"a\": {\n    \"b\": true\n  },\n  \"e\": {}\n}");
