@@ -23,6 +23,7 @@ TEST_CASE("scalars of the three formats are read with their lines", "[repo]") {
                ConfigFormat::json) == "1:a=1.5 2:b.c.0=true 2:b.c.1.d=null 2:b.e=x\"y ");
     CHECK(keys("x = 1_000 # c\n[a.\"b\"]\ny = 'q' \nz = { k = 2, l = \"#\" }\n[[t]]\nu = [1,\n 2]\n[[t]]\nu = 3\n",
                ConfigFormat::toml) == "1:x=1000 3:a.b.y=q 4:a.b.z.k=2 4:a.b.z.l=# 6:t.0.u.0=1 7:t.0.u.1=2 9:t.1.u=3 ");
+    CHECK(keys("a = \"x\\\"y\" # c\nb = 1\n", ConfigFormat::toml) == "1:a=x\"y 2:b=1 ");
     CHECK(keys("s = \"\"\"a = 1\nb = 2\"\"\"\nt = 4\n", ConfigFormat::toml).find("3:t=4") != std::string::npos);
 }
 
