@@ -58,10 +58,10 @@ Expected<SandboxPlan> plan_sandbox(const Isolation& wanted, const SandboxPaths& 
     }
     plan.network = wanted.network;
     plan.writable = {paths.tree.string(), paths.scratch.string()};
-    plan.readonly.push_back(paths.root.string());
     for (const std::string& path : paths.frozen) plan.readonly.push_back((paths.tree / path).string());
     for (const fs::path& original : paths.linked) {
-        if (is_masked(original) && !is_inside(original, paths.root)) plan.readonly.push_back(original.string());
+        // One by one, never the whole project: the run's folder with its secrets is in there too.
+        if (is_masked(original)) plan.readonly.push_back(original.string());
     }
     plan.hidden = {paths.key_dir.string(), paths.trials_dir.string()};
     // The run's folder holds the journal; other runs lie beside it. Where the layout is another one, the trials are all

@@ -65,6 +65,10 @@ public:
         return ignores(full);
     }
 
+    [[nodiscard]] bool has_tracked_files(const std::string& folder) const {
+        return tracked_folders_.count(prefix_ + folder) > 0;
+    }
+
 private:
     bool ignores(const std::string& path) const {
         int ignored = 0;
@@ -120,6 +124,9 @@ private:
         [[nodiscard]] bool is_data(const std::string& path, bool is_folder) const {
             return git && git->is_data(path.substr(base.size()), is_folder);
         }
+        [[nodiscard]] bool has_tracked_files(const std::string& folder) const {
+            return git && git->has_tracked_files(folder.substr(base.size()));
+        }
     };
 
     Expected<void> visit(const std::string& prefix, const Rules& rules) {
@@ -155,7 +162,7 @@ private:
             list_.symlinks.push_back(path);
         } else if (!is_folder) {
             list_.files.push_back(path);
-        } else if (!rules.git && is_environment(full)) {
+        } else if (!rules.has_tracked_files(path) && is_environment(full)) {
             list_.data.push_back(path);
         } else {
             list_.folders.push_back(path);

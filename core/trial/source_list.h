@@ -1,7 +1,7 @@
 #pragma once
 // Which files of a project are its sources, and which are only data beside them (DESIGN §2, snapshot). With git:
-// tracked and untracked files, not the ignored ones; without: all but caches and virtual environments. Submodules and
-// nested repositories are listed by their own rules.
+// tracked and untracked files, not the ignored ones; without: all but caches. Installed software (virtual environments,
+// node_modules) is data unless it is tracked. Submodules and nested repositories are listed by their own rules.
 
 #include <filesystem>
 #include <string>
@@ -20,7 +20,7 @@ struct SourceList {
 
 // `skip` is an absolute folder that is left out beside .git, .infrarsi and caches. Names are bytes: spaces, newlines
 // and invalid UTF-8 are fine. Sorted. not_found when there is no such folder, io when a folder cannot be listed. Cost:
-// one walk; measured 0.4 s for 50,000 tracked files.
+// one walk; about 30 µs a file.
 [[nodiscard]] Expected<SourceList> list_sources(const std::filesystem::path& root, const std::filesystem::path& skip);
 
 }  // namespace infrarsi

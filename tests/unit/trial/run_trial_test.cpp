@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "core/base/digest.h"
@@ -24,14 +26,40 @@ namespace {
 
 constexpr const char* kKey = "a key of this test";
 
+// /tmp is private to a sandboxed job, so what holds there shows little of what holds elsewhere.
+enum class Where { tmp, elsewhere };
+
+class Place {
+public:
+    explicit Place(Where where) {
+        if (where == Where::tmp) {
+            temporary_.emplace();
+            path_ = temporary_->path();
+        } else {
+            path_ = fs::canonical(fs::current_path()) / ("trial-test-" + random_hex(4));
+            fs::create_directories(path_);
+        }
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() { (void)remove_tree(path_); }
+    [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
+
+private:
+    std::optional<TempDir> temporary_;
+    fs::path path_;
+};
+
 // A project, a place for its campaign and the user's key, with the real agent.
 struct Campaign {
-    TempDir home;
+    Place home;
     fs::path root, run_dir, key_dir;
     Contract contract;
     TrialSetup setup;
 
-    explicit Campaign(const std::map<std::string, std::string>& files, const std::string& folder = "project") {
+    explicit Campaign(const std::map<std::string, std::string>& files, const std::string& folder = "project",
+                      Where where = Where::tmp)
+        : home(where) {
         root = home / folder;
         fs::create_directories(root);
         write_tree(root, files);
@@ -178,61 +206,74 @@ TEST_CASE("a job that fails is a receipt that says so", "[trial]") {
 }
 
 TEST_CASE("a hostile job reaches nothing but its own tree", "[trial]") {
-    Campaign campaign(
-        {{"job.sh",
-          "tree=$PWD\n"
-          "try() { if eval \"$2\" 2>/dev/null; then echo \"REACHED $1\"; else echo \"refused $1\"; fi; }\n"
-          "try repo 'echo x > \"$REPO/job.sh\"'\n"
-          "try climb 'echo x > ../../../../../../job.sh'\n"
-          "try new 'echo x > \"$REPO/new\"'\n"
-          "try data 'echo x > venv/lib.py'\n"
-          "try frozen 'chmod 644 loss.py && echo x > loss.py'\n"
-          "try frozen-away 'mv loss.py other.py'\n"
-          "try frozen-folder 'mv eval other'\n"
-          "try key 'cat \"$KEYS/key\"'\n"
-          "try journal 'cat ../../../events.jsonl'\n"
-          "try spec 'cat ../spec.json'\n"
-          "try prepared 'cat ../prepared.json'\n"
-          "try receipt 'cat ../../t0/receipt.json'\n"
-          "try secret 'env | grep -q hunter2'\n"
-          "try agent-env 'grep -q hunter2 /proc/*/environ'\n"
-          "try home 'echo x > ~/.infrarsi-test-file'\n"
-          "try own 'echo x > result.txt && cat result.txt > /dev/null && echo x > /tmp/mine'\n"
-          "try tmpdir 'mktemp > /dev/null'\n"},
-         {"loss.py", "x = 1\n"},
-         {"eval/run.py", "y\n"},
-         {"venv/pyvenv.cfg", ""},
-         {"venv/lib.py", "mine"}});
-    campaign.contract.launch.env = {{"REPO", campaign.root.string()}, {"KEYS", campaign.key_dir.string()}};
-    campaign.setup.parent_env["MY_SECRET"] = "hunter2";
-    campaign.setup.parent_env["AWS_SECRET_ACCESS_KEY"] = "hunter2";
-    write_tree(campaign.trial("t0"), {{"receipt.json", "{}"}});
-    const auto before = read_tree(campaign.root);
-    const Receipt receipt = campaign.receipt("t1");
-    if (receipt.isolation.sandbox != "bwrap") {
-        WARN("skipped: " << receipt.isolation.why);
-        return;
+    const std::string attacks =
+        "try() { if eval \"$2\" 2>/dev/null >/dev/null; then echo \"REACHED $1\"; else echo \"refused $1\"; fi; }\n"
+        "try repo 'echo x > \"$REPO/job.sh\"'\n"
+        "try climb 'echo x > ../../../../../../job.sh'\n"
+        "try new 'echo x > \"$REPO/new\"'\n"
+        "try data 'echo x > venv/lib.py'\n"
+        "try frozen 'chmod 644 loss.py && echo x > loss.py'\n"
+        "try frozen-away 'mv loss.py other.py'\n"
+        "try frozen-folder 'mv eval other'\n"
+        "try remount 'mount -o remount,bind,rw loss.py'\n"
+        "try key 'cat \"$KEYS/key\"'\n"
+        "try journal 'cat ../../../events.jsonl'\n"
+        "try journal-by-name 'cat \"$REPO/.infrarsi/runs/r1/events.jsonl\"'\n"
+        "try spec 'cat ../spec.json'\n"
+        "try prepared 'cat ../prepared.json'\n"
+        "try receipt 'cat ../../t0/receipt.json'\n"
+        "try other-run 'ls \"$REPO/.infrarsi/runs/r0\"'\n"
+        "try secret 'env | grep -q hunter2'\n"
+        "try other-env 'cat /proc/[0-9]*/environ | grep -q hunter2'\n"
+        "try home 'echo x > ~/.infrarsi-test-file'\n"
+        "try OWN 'echo x > result.txt && echo x > /tmp/mine-$$'\n"
+        "try DATA 'grep mine venv/lib.py'\n"
+        "try TEMP mktemp\n";
+    for (const Where where : {Where::elsewhere, Where::tmp}) {
+        INFO((where == Where::tmp ? "the project in /tmp" : "the project elsewhere"));
+        Campaign campaign({{"job.sh", attacks},
+                           {"loss.py", "x = 1\n"},
+                           {"eval/run.py", "y\n"},
+                           {"venv/pyvenv.cfg", ""},
+                           {"venv/lib.py", "mine"},
+                           {".infrarsi/runs/r0/events.jsonl", "another run"}},
+                          "project", where);
+        campaign.contract.launch.env = {{"REPO", campaign.root.string()}, {"KEYS", campaign.key_dir.string()}};
+        campaign.setup.parent_env["MY_SECRET"] = "hunter2";
+        campaign.setup.parent_env["AWS_SECRET_ACCESS_KEY"] = "hunter2";
+        write_tree(campaign.trial("t0"), {{"receipt.json", "{}"}});
+        const auto before = read_tree(campaign.root);
+        const Receipt receipt = campaign.receipt("t1");
+        if (receipt.isolation.sandbox != "bwrap") {
+            WARN("skipped: " << receipt.isolation.why);
+            return;
+        }
+        CHECK(receipt.isolation.frozen_readonly);
+        CHECK(receipt.isolation.why == "");
+        CHECK(receipt.execution.exit_code == 0);
+        CHECK(receipt.frozen_touched.empty());
+        CHECK(receipt.frozen_after == receipt.frozen_before);
+
+        const std::string output = campaign.output("t1");
+        INFO(output);
+        std::set<std::string> reached;
+        std::istringstream lines(output);
+        for (std::string line; std::getline(lines, line);) {
+            if (line.starts_with("REACHED ")) reached.insert(line.substr(8));
+        }
+        // In a private /tmp the way to the tree is made of empty folders of the job's own; nothing is there but them.
+        if (where == Where::tmp) {
+            for (const char* harmless : {"repo", "climb", "new"}) reached.erase(harmless);
+        }
+        CHECK(reached == std::set<std::string>{"OWN", "DATA", "TEMP"});
+        const auto after = read_tree(campaign.root);
+        for (const auto& [path, text] : before) {
+            INFO(path);
+            REQUIRE(after.count(path) == 1);
+            CHECK(after.at(path) == text);
+        }
+        CHECK(after.count("new") == 0);
     }
-    CHECK(receipt.isolation.frozen_readonly);
-    CHECK(receipt.isolation.why == "");
-    const std::string output = campaign.output("t1");
-    INFO(output);
-    CHECK(receipt.execution.exit_code == 0);
-    CHECK(output.find("REACHED own") != std::string::npos);
-    CHECK(output.find("REACHED tmpdir") != std::string::npos);
-    int reached = 0, refused = 0;
-    for (std::size_t at = 0; (at = output.find("REACHED", at)) != std::string::npos; ++at) ++reached;
-    for (std::size_t at = 0; (at = output.find("refused", at)) != std::string::npos; ++at) ++refused;
-    CHECK(reached == 2);
-    CHECK(refused == 15);
-    CHECK(receipt.frozen_touched.empty());
-    CHECK(receipt.frozen_after == receipt.frozen_before);
-    auto after = read_tree(campaign.root);
-    for (const auto& [path, text] : before) {
-        INFO(path);
-        CHECK(after[path] == text);
-    }
-    CHECK_FALSE(fs::exists("/tmp/mine"));
 }
 
 TEST_CASE("without a sandbox the receipt says what did not hold, and tells of frozen files that were put back",
