@@ -38,7 +38,8 @@ struct SnapshotOptions {
 // Copies the project's files (git-tracked and untracked, not ignored; without git: everything but .git, .infrarsi,
 // caches) into `snapshot_dir`, which must be empty or missing; ignored folders and files, and files over the limit, are
 // symbolic links to the originals. The project's own links stay as they are when they point inside the project, else
-// they lead to the absolute original. conflict, io, resource; on error nothing is left. About 0.1 ms a file.
+// they lead to the absolute original. conflict, io, resource; on error nothing is left. Measured at 0.3 ms a
+// file, unoptimised, on a busy machine.
 struct Snapshot {
     std::filesystem::path dir;
     std::string digest;  // SHA-256 over (path, content digest) of copied files and own links, sorted
