@@ -86,6 +86,14 @@ private:
         std::string_view text;
     };
 
+    // "nan" and "inf" are values only where the word ends; "INFO" and "name" are in half of all log lines.
+    static bool may_end(std::string_view line, std::size_t end, const Literal& literal) {
+        if (literal.text.size() > kWindow || end >= line.size()) {
+            return true;
+        }
+        return std::isalpha(static_cast<unsigned char>(line[end])) == 0 || line.substr(end).starts_with("inity");
+    }
+
     void add(std::string_view text, std::uint16_t entry) {
         std::size_t best = 0;
         for (std::size_t offset = 1; offset + kWindow <= text.size(); ++offset) {
@@ -104,7 +112,8 @@ private:
                                    [](const Literal& literal, std::uint32_t wanted) { return literal.hash < wanted; });
         for (; it != literals_.end() && it->hash == hash; ++it) {
             const auto position = static_cast<std::size_t>(at - line.data());
-            if (position >= it->offset && line.substr(position - it->offset).starts_with(it->text)) {
+            if (position >= it->offset && line.substr(position - it->offset).starts_with(it->text) &&
+                may_end(line, position - it->offset + it->text.size(), *it)) {
                 found(it->entry);
             }
         }

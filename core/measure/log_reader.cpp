@@ -147,17 +147,48 @@ constexpr Word kWords[] = {
     {"weight norm", Key::not_ours},
 };
 
+// Where the words of each first letter are in kWords, so that a word is compared with a few and not with all.
+struct WordIndex {
+    std::array<std::array<std::uint8_t, 16>, 26> of_letter{};  // indices + 1; 0 ends the list
+    constexpr WordIndex() {
+        for (std::size_t i = 0; i < std::size(kWords); ++i) {
+            auto& list = of_letter[static_cast<std::size_t>(kWords[i].text[0] - 'a')];
+            std::size_t at = 0;
+            while (list[at] != 0) {
+                ++at;
+            }
+            list[at] = static_cast<std::uint8_t>(i + 1);
+        }
+    }
+};
+constexpr WordIndex kWordIndex;
+
 Key key_of(std::string_view word) {
-    for (const auto& known : kWords) {
-        if (same_word(word, known.text)) {
-            return known.key;
+    const char first = word.empty() ? ' ' : lower(word[0]);
+    if (first < 'a' || first > 'z') {
+        return Key::none;
+    }
+    for (const auto index : kWordIndex.of_letter[static_cast<std::size_t>(first - 'a')]) {
+        if (index == 0) {
+            break;
+        }
+        if (same_word(word, kWords[index - 1].text)) {
+            return kWords[index - 1].key;
         }
     }
     return Key::none;
 }
 
+constexpr auto kIsWordChar = [] {
+    std::array<bool, 256> table{};
+    for (int c = 0; c < 256; ++c) {
+        table[static_cast<std::size_t>(c)] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                             (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '-';
+    }
+    return table;
+}();
 bool is_word_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '/' || c == '-';
+    return kIsWordChar[static_cast<unsigned char>(c)];
 }
 
 // Seconds out of a number and the unit that follows it.
@@ -211,11 +242,11 @@ private:
         if (rest_.empty()) {
             return false;
         }
-        if (auto number = rest_; is_digit(rest_.front()) || rest_.front() == '-') {
-            if (!take_number(number)) {
-                number.remove_prefix(1);
+        if (is_digit(rest_.front()) || rest_.front() == '-') {
+            // A number that belongs to no word of ours.
+            while (!rest_.empty() && (is_word_char(rest_.front()) || rest_.front() == '.' || rest_.front() == ',')) {
+                rest_.remove_prefix(1);
             }
-            rest_ = number;
             previous_ = {};
             return true;
         }
@@ -321,6 +352,9 @@ std::optional<std::int64_t> tokens_line(std::string_view line) {
 // A tqdm bar in the line: "11/50 [1:55:26<6:49:05, 629.37s/it]"; the last one counts, because bars overwrite each
 // other. Bars of loading and tokenising are not training.
 std::optional<LogReading> progress_bar(std::string_view line) {
+    if (line.find(']') == std::string_view::npos) {
+        return std::nullopt;
+    }
     const auto bracket = line.rfind("it]") != std::string_view::npos ? line.rfind("it]") : line.rfind("/s]");
     if (bracket == std::string_view::npos) {
         return std::nullopt;
@@ -368,7 +402,7 @@ public:
         if (line.size() > kMaxLine || line.size() < 6) {
             return std::nullopt;
         }
-        if (!tokens_) {
+        if (!tokens_ && !locked_) {
             tokens_ = tokens_line(line);
         }
         auto reading = read_modded(line);
@@ -387,11 +421,19 @@ public:
 private:
     static constexpr std::size_t kMaxLine = 4096;
 
+    // Once a style is known its lines hold its word for the step; before, any of ours.
+    [[nodiscard]] bool may_match(std::string_view line) const {
+        if (locked_) {
+            return line.find(word_) != std::string_view::npos;
+        }
+        const auto has = [&](std::string_view part) { return line.find(part) != std::string_view::npos; };
+        return has("oss") || has("LOSS") || has("tep") || has("ter") || has("pdate");
+    }
+
     // A line of another loop that also counts (a tokeniser's "it", an evaluation's "iter") is not followed once a word
     // for the step has matched twice.
     std::optional<LogReading> read_key_values(std::string_view line) {
-        if (line.find("oss") == std::string_view::npos && line.find("tep") == std::string_view::npos &&
-            line.find("ter") == std::string_view::npos && line.find("pdate") == std::string_view::npos) {
+        if (!may_match(line)) {
             return std::nullopt;
         }
         KeyValueLine parser(line);

@@ -56,6 +56,8 @@ struct Tensors {
     std::vector<double> ratios;  // |d|/|δ|, of tensors that the reference changed
     double typical = 0;          // their median
     double lag_sum = 0, lag_weight = 0;
+    // How far each changed tensor is from the reference's state of the update before, in updates.
+    std::vector<std::pair<const std::string*, double>> behind;
     std::set<std::string> late, stale;  // names
     std::string odd;                    // a tensor that must not differ and does
 };
@@ -77,6 +79,7 @@ void measure(const std::string& name, double now, const double* before, double r
     if (std::isfinite(deviation)) {
         tensors.lag_sum += weight * (-deviation / update);
     }
+    tensors.behind.emplace_back(&name, std::abs((now - ref_before) / update));
     if (before != nullptr && now == *before) {
         tensors.stale.insert(name);
     }
@@ -96,45 +99,64 @@ double quantile(std::vector<double> values, double share) {
 // more than kMostTypical, chance would be too great among hundreds of them, and the pair says nothing.
 constexpr double kMostTypical = 0.03;
 
-void find_late(const Projections& now, const Pair& pair, Member member, double typical, Tensors& tensors) {
+void find_late(double typical, Tensors& tensors) {
     if (typical > kMostTypical) {
         return;
     }
     const double tolerance = std::max(3 * typical, 0.01);
-    for (const auto& [name, ref_now] : pair.after->*member) {
-        const auto ref_before = (pair.before->*member).find(name);
-        const auto held = now.find(name);
-        if (ref_before == (pair.before->*member).end() || held == now.end()) {
-            continue;
-        }
-        const double update = std::abs(ref_now - ref_before->second);
-        if (update > 0 && std::abs(held->second - ref_before->second) <= tolerance * update) {
-            tensors.late.insert(name);
+    for (const auto& [name, distance] : tensors.behind) {
+        if (distance <= tolerance) {
+            tensors.late.insert(*name);
         }
     }
 }
+
+// Looks names up in ascending order: the maps of two probes hold the same names, so each step is one comparison.
+class InStep {
+public:
+    explicit InStep(const Projections* values) : values_(values) {
+        if (values_ != nullptr) {
+            at_ = values_->begin();
+        }
+    }
+    const double* find(const std::string& name) {
+        while (values_ != nullptr && at_ != values_->end()) {
+            const int order = at_->first.compare(name);
+            if (order == 0) {
+                return &at_->second;
+            }
+            if (order > 0) {
+                break;
+            }
+            ++at_;
+        }
+        return nullptr;
+    }
+
+private:
+    const Projections* values_;
+    Projections::const_iterator at_;
+};
 
 // One kind of state at one pair. Nothing when the candidate lacks a tensor; `missing` names it.
 std::optional<Tensors> compare(const StateProbe& now, const StateProbe* before, const Pair& pair, Member member,
                                std::string& missing) {
     Tensors tensors;
+    InStep reference(&(pair.before->*member)), candidate(&(now.*member));
+    InStep earlier(before == nullptr ? nullptr : &(before->*member));
+    tensors.ratios.reserve((pair.after->*member).size());
+    tensors.behind.reserve((pair.after->*member).size());
     for (const auto& [name, ref_now] : pair.after->*member) {
-        const auto ref_before = (pair.before->*member).find(name);
-        if (ref_before == (pair.before->*member).end()) {
+        const auto* ref_before = reference.find(name);
+        if (ref_before == nullptr) {
             continue;
         }
-        const auto held = (now.*member).find(name);
-        if (held == (now.*member).end()) {
+        const auto* held = candidate.find(name);
+        if (held == nullptr) {
             missing = name;
             return std::nullopt;
         }
-        const double* own_before = nullptr;
-        if (before != nullptr) {
-            if (const auto it = (before->*member).find(name); it != (before->*member).end()) {
-                own_before = &it->second;
-            }
-        }
-        measure(name, held->second, own_before, ref_now, ref_before->second, tensors);
+        measure(name, *held, earlier.find(name), ref_now, *ref_before, tensors);
     }
     tensors.typical = quantile(tensors.ratios, 0.5);
     return tensors;
@@ -274,7 +296,8 @@ private:
         const double lag = tensors->lag_weight > 0 ? tensors->lag_sum / tensors->lag_weight : 0;
         const bool drifts = low_precision(reference_) && kind.member == &StateProbe::params;
         const double base = drifts ? std::max(kMaxDrift, kMaxDriftLowPerUpdate * n) : kMaxDrift;
-        const double limit = std::max(base, 3 * repeat_drift(repeats_, pair, kind.member));
+        // The repeats are asked only when they could matter.
+        const double limit = drift <= base ? base : std::max(base, 3 * repeat_drift(repeats_, pair, kind.member));
         if (tensors->ratios.size() >= kFewTensors) {
             result_.drift = std::max(result_.drift, drift);
             result_.lag = std::max(result_.lag, std::abs(lag));
@@ -297,7 +320,7 @@ private:
         const bool few = tensors->ratios.size() < kFewTensors;
         const double typical = few && typical_.contains(n) ? typical_[n] : tensors->typical;
         if (typical <= kMostTypical) {
-            find_late(now->*kind.member, pair, kind.member, typical, *tensors);
+            find_late(typical, *tensors);
             late_.push_back(tensors->late);
         }
     }
