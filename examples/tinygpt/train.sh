@@ -19,6 +19,7 @@ if ! "$PYTHON" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec
 fi
 
 export OMP_NUM_THREADS=1
+export GOMP_SPINCOUNT=10000 # others use these cores: a waiting thread soon sleeps
 ulimit -d "$MEMORY_KIB"
 
 LAUNCHER=("$PYTHON")
