@@ -1,0 +1,30 @@
+#pragma once
+// What the stages of a campaign share. Private to core/campaign.
+
+#include "core/campaign/campaign.h"
+
+namespace infrarsi {
+
+struct Campaign::Impl {
+    CampaignOptions options;
+    CampaignServices services;
+    Contract contract;
+    LegalSet legal;
+    std::optional<RunLock> lock;
+    std::optional<Journal> journal;
+    CampaignState state;
+    TrialSetup setup;
+    std::map<std::string, Receipt> receipts;     // opened ones, by trial id
+
+    [[nodiscard]] Expected<void> record(const std::string& type, nlohmann::json body);
+    // Runs a trial that has not finished yet, or gives the finished one. The record comes back complete.
+    [[nodiscard]] Expected<TrialRecord> run_one(TrialRecord trial, std::stop_token stop);
+    [[nodiscard]] Expected<Receipt> receipt_of(const TrialRecord& trial);
+    [[nodiscard]] Expected<ReferenceEvidence> evidence();
+    [[nodiscard]] double elapsed_s() const;
+    // Fills what a receipt says into the record: outcome, verdict, score, memory, cost.
+    [[nodiscard]] Expected<void> complete(TrialRecord& trial, const Receipt& receipt);
+    double session_start_s = 0, elapsed_before_s = 0;
+};
+
+}  // namespace infrarsi

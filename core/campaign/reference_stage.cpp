@@ -1,0 +1,153 @@
+// doctor: runs the reference, and says how noisy it is and what of the contract can be checked (DESIGN §6, §7.2).
+
+#include <nlohmann/json.hpp>
+
+#include "core/campaign/impl.h"
+#include "core/measure/window.h"
+#include "core/verify/loss_power.h"
+
+namespace infrarsi {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double kFirstTimeoutS = 4 * 3600;
+constexpr double kSilenceS = 900;
+
+// Why a reference cannot be used, and the way out.
+Error unusable(const TrialRecord& trial, const Receipt& receipt, const std::filesystem::path& run_dir) {
+    const std::string logs = fmt::format("see {}", (run_dir / "trials" / trial.id / "stderr.log").string());
+    const auto sentence = [&](std::string what) { return Error(ErrorKind::unsupported, std::move(what)); };
+    if (!receipt.execution.error.empty()) {
+        return sentence(fmt::format("the job could not be started: {}; check launch.command and launch.cwd in infrarsi.yaml",
+                                    receipt.execution.error));
+    }
+    if (receipt.oom) {
+        return sentence(fmt::format("the unchanged job runs out of memory (it needs at least {:.2f} GiB): raise "
+                                    "invariants.memory_cap_gib or make the job smaller; {}",
+                                    receipt.oom->need_gib, logs));
+    }
+    if (receipt.execution.timed_out == "silence") {
+        return sentence(fmt::format("the unchanged job printed nothing for {:.0f} s and made {} of {} updates: it hangs, or "
+                                    "waits for other ranks; {}",
+                                    kSilenceS, receipt.series.size(), receipt.updates, logs));
+    }
+    if (receipt.execution.timed_out == "wall") {
+        return sentence(fmt::format("the unchanged job reached the time limit after {} of {} updates: set launch.timeout "
+                                    "higher or launch.updates lower; {}",
+                                    receipt.series.size(), receipt.updates, logs));
+    }
+    const int code = receipt.execution.exit_code.value_or(0);
+    if (code != 0 || receipt.execution.signal) {
+        std::string why = receipt.failures.empty() ? std::string() : ": " + receipt.failures.front().text;
+        return sentence(fmt::format("the unchanged job fails ({}){}; run it by hand first; {}",
+                                    receipt.execution.signal ? fmt::format("signal {}", *receipt.execution.signal)
+                                                             : fmt::format("exit code {}", code),
+                                    why, logs));
+    }
+    if (receipt.series.empty()) {
+        return sentence(fmt::format(
+            "the job ended without a single optimizer update that could be seen: it never called step() of a torch "
+            "optimizer and printed no step line that is known; paste the hook lines of adapters/README.md into its loop, "
+            "or print lines such as `step 1 | loss 2.5 | dt 100 ms`; {}",
+            logs));
+    }
+    if (static_cast<int>(receipt.series.size()) < receipt.updates) {
+        return sentence(fmt::format("the unchanged job made {} updates, launch.updates asks for {}: set launch.updates to {}",
+                                    receipt.series.size(), receipt.updates, receipt.series.size()));
+    }
+    return sentence(fmt::format("the unchanged job breaks its own contract: {}; {}", trial.verdict_reason, logs));
+}
+
+PhaseShares shares_of(const WindowStats& stats) {
+    PhaseShares shares;
+    if (!stats.has_phases || stats.mean_s <= 0) return shares;
+    const PhaseTimes& times = stats.phases;
+    const double total = std::max(stats.mean_s, times.forward + times.backward + times.optimizer + times.data + times.other);
+    shares = {times.forward / total, times.backward / total, times.optimizer / total, times.data / total,
+              times.other / total, true};
+    return shares;
+}
+
+std::vector<std::string> coverage_of(const Verdict& verdict) {
+    std::vector<std::string> lines;
+    for (const auto& result : verdict.results) {
+        const bool checked = result.status == Status::pass || result.status == Status::fail;
+        lines.push_back(fmt::format("{}: {}", to_string(result.id),
+                                    checked                               ? "checked"
+                                    : result.status == Status::reported   ? "reported, " + result.evidence
+                                    : result.remedy.empty()               ? "not checked"
+                                                                          : "not checked: " + result.remedy));
+    }
+    return lines;
+}
+
+}  // namespace
+
+Expected<void> Campaign::measure_reference() {
+    Impl& impl = *impl_;
+    if (impl.state.doctor) return {};
+    impl.services.observer->stage("doctor", "measuring the unchanged job", impl.state);
+    impl.setup.timeout_s = impl.contract.launch.timeout_s.value_or(kFirstTimeoutS);
+    impl.setup.silence_s = std::min(kSilenceS, impl.setup.timeout_s);
+    std::vector<Receipt> runs;
+    const int wanted = std::max(1, impl.options.reference_runs);
+    for (int attempt = 1, failed = 0; static_cast<int>(runs.size()) < wanted; ++attempt) {
+        TrialRecord trial;
+        trial.id = fmt::format("ref-{}", attempt);
+        trial.role = "reference";
+        trial.op = "reference";
+        trial.reason = "the unchanged job";
+        INFRARSI_ASSIGN(trial, impl.run_one(trial, impl.services.interrupts->search()));
+        if (trial.cancelled) {
+            INFRARSI_TRY(impl.record("interrupted", {{"stage", "reference"}}));
+            return fail(ErrorKind::cancelled,
+                        "stopped before the reference was measured; `infrarsi run --resume {}` goes on from here",
+                        impl.state.run_dir.string());
+        }
+        INFRARSI_ASSIGN(Receipt receipt, impl.receipt_of(trial));
+        if (trial.outcome == OutcomeKind::valid) {
+            runs.push_back(std::move(receipt));
+            continue;
+        }
+        // One bad repeat of a job that ran before is the host's; two are the job's.
+        if (trial.outcome != OutcomeKind::transient || ++failed > 1) {
+            if (runs.empty() || ++failed > 1) return Unexpected(unusable(trial, receipt, impl.state.run_dir));
+        }
+    }
+    DoctorResult doctor;
+    doctor.noise = estimate_noise(runs);
+    doctor.gate = search_gate(doctor.noise);
+    double log_mean = 0, log_median = 0;
+    for (const auto& run : runs) {
+        const auto stats = window_stats(run);
+        if (!stats || stats->mean_s <= 0) {
+            return fail(ErrorKind::unsupported,
+                        "the reference has no update in its timing window: launch.updates ({}) must exceed launch.warmup "
+                        "({}) by a few",
+                        impl.contract.launch.updates, impl.contract.launch.warmup);
+        }
+        log_mean += std::log(stats->mean_s);
+        log_median += std::log(stats->median_s);
+        doctor.reference_gib = std::max(doctor.reference_gib, run.memory.peak_gib.value_or(0));
+        doctor.run_s = std::max(doctor.run_s, run.execution.duration_s);
+        doctor.phases = shares_of(*stats);
+        if (!doctor.loss_mean) doctor.loss_mean = stats->loss_mean;
+    }
+    doctor.reference_s = std::exp(log_mean / static_cast<double>(runs.size()));
+    doctor.reference_median_s = std::exp(log_median / static_cast<double>(runs.size()));
+    INFRARSI_ASSIGN(ReferenceEvidence evidence, impl.evidence());
+    evidence.noise = doctor.noise;
+    doctor.loss_power = loss_power(evidence, impl.contract.invariants).sentence;
+    doctor.coverage = coverage_of(judge(runs.back(), evidence, impl.contract.invariants));
+    INFRARSI_TRY(impl.record("doctor_finished", {{"doctor", to_json(doctor)}}));
+    impl.services.observer->stage(
+        "doctor",
+        fmt::format("{:.3f} s an update, noise {:.1f} % a pair, search gate {:.1f} %", doctor.reference_s,
+                    100 * doctor.noise.sigma_pair, 100 * doctor.gate),
+        impl.state);
+    return {};
+}
+
+}  // namespace infrarsi

@@ -1,0 +1,27 @@
+#pragma once
+// One runner per repository (DESIGN §4). The lock is held through the kernel (flock), so it cannot outlive its owner; the
+// file's text says who holds it.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/base/expected.h"
+
+namespace infrarsi {
+
+// Move-only: the destructor gives the lock back.
+class RunLock {
+public:
+    // conflict names the owner (pid, start, run). A lock file whose owner died is taken over silently.
+    [[nodiscard]] static Expected<RunLock> acquire(const std::filesystem::path& lock_file, const std::string& run_id);
+    RunLock(RunLock&& other) noexcept;
+    RunLock& operator=(RunLock&& other) noexcept;
+    ~RunLock();
+
+private:
+    explicit RunLock(int fd) : fd_(fd) {}
+    int fd_ = -1;
+};
+
+}  // namespace infrarsi
