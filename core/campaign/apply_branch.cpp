@@ -34,7 +34,7 @@ struct GitLibrary {
     ~GitLibrary() { git_libgit2_shutdown(); }
 };
 
-Unexpected git_error(const std::string& what) {
+Unexpected git_failure(const std::string& what) {
     const git_error* last = git_error_last();
     return fail(ErrorKind::io, "{}: {}", what, last && last->message ? last->message : "git gave no reason");
 }
@@ -71,12 +71,12 @@ Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& bra
     }
     const Commit head(reinterpret_cast<git_commit*>(raw_head));
     git_tree* raw_tree = nullptr;
-    if (git_commit_tree(&raw_tree, head.get()) != 0) return git_error("cannot read HEAD");
+    if (git_commit_tree(&raw_tree, head.get()) != 0) return git_failure("cannot read HEAD");
     const Tree base(raw_tree);
     git_index* raw_index = nullptr;
-    if (git_index_new(&raw_index) != 0) return git_error("cannot make an index");
+    if (git_index_new(&raw_index) != 0) return git_failure("cannot make an index");
     const Index index(raw_index);
-    if (git_index_read_tree(index.get(), base.get()) != 0) return git_error("cannot read HEAD");
+    if (git_index_read_tree(index.get(), base.get()) != 0) return git_failure("cannot read HEAD");
 
     std::error_code error;
     const fs::path prefix = fs::relative(fs::canonical(plan.root, error), fs::canonical(workdir, error), error);
@@ -88,32 +88,32 @@ Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& bra
         if (entry.mode == 0) entry.mode = change.path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
         entry.path = path.c_str();
         if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text.data(), change.new_text.size()) != 0) {
-            return git_error("cannot store " + path);
+            return git_failure("cannot store " + path);
         }
-        if (git_index_add(index.get(), &entry) != 0) return git_error("cannot add " + path);
+        if (git_index_add(index.get(), &entry) != 0) return git_failure("cannot add " + path);
     }
     git_oid tree_id, commit_id;
-    if (git_index_write_tree_to(&tree_id, index.get(), repository.get()) != 0) return git_error("cannot write the tree");
-    if (git_tree_lookup(&raw_tree, repository.get(), &tree_id) != 0) return git_error("cannot read the new tree");
+    if (git_index_write_tree_to(&tree_id, index.get(), repository.get()) != 0) return git_failure("cannot write the tree");
+    if (git_tree_lookup(&raw_tree, repository.get(), &tree_id) != 0) return git_failure("cannot read the new tree");
     const Tree tree(raw_tree);
     git_signature* raw_author = nullptr;
     if (git_signature_default(&raw_author, repository.get()) != 0 &&
         git_signature_now(&raw_author, "infrarsi", "infrarsi@localhost") != 0) {
-        return git_error("cannot make a signature");
+        return git_failure("cannot make a signature");
     }
     const Signature author(raw_author);
     const git_commit* parents[] = {head.get()};
     if (git_commit_create(&commit_id, repository.get(), nullptr, author.get(), author.get(), "UTF-8", message.c_str(),
                           tree.get(), 1, parents) != 0) {
-        return git_error("cannot commit");
+        return git_failure("cannot commit");
     }
     git_object* raw_commit = nullptr;
     if (git_object_lookup(&raw_commit, repository.get(), &commit_id, GIT_OBJECT_COMMIT) != 0) {
-        return git_error("cannot read the new commit");
+        return git_failure("cannot read the new commit");
     }
     const Commit commit(reinterpret_cast<git_commit*>(raw_commit));
     if (git_branch_create(&raw_branch, repository.get(), branch.c_str(), commit.get(), 0) != 0) {
-        return git_error("cannot create the branch " + branch);
+        return git_failure("cannot create the branch " + branch);
     }
     const Reference created(raw_branch);
     char hex[GIT_OID_HEXSZ + 1];
