@@ -1,3 +1,80 @@
-int main() {
-    return 0;
+// The program: flags, wiring, nothing else.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
+#include "server/cli/exit_codes.h"
+#include "server/cli/options.h"
+#include "server/cli/output.h"
+#include "server/cli/places.h"
+#include "server/cli/program.h"
+#include "server/cli/signals.h"
+
+namespace infrarsi {
+namespace {
+
+Expected<int> dispatch(const Program& program, const Options& options) {
+    switch (options.command) {
+        case Command::init: return run_init(program, options);
+        case Command::doctor: return run_doctor(program, options);
+        case Command::run: return run_search(program, options);
+        case Command::optimize: return run_optimize(program, options);
+        case Command::finish: return run_finish(program, options);
+        case Command::report: return run_report(program, options);
+        case Command::apply: return run_apply(program, options);
+        case Command::verify: return run_verify(program, options);
+        case Command::completion: return run_completion(program, options);
+        case Command::none: break;
+    }
+    return kExitDone;
+}
+
+int report_error(const Error& error, bool as_json) {
+    if (as_json) {
+        nlohmann::json body = {{"error", {{"kind", to_string(error.kind())}, {"message", error.describe()}}}};
+        if (error.place()) {
+            body["error"]["place"] = {{"path", error.place()->path}, {"line", error.place()->line}, {"column", error.place()->column}};
+        }
+        print_out(pretty_json(body));
+    }
+    print_err("infrarsi: " + error.describe() + "\n");
+    return exit_code_of(error.kind());
+}
+
+int run(int argc, char** argv, char** env) {
+    const ParsedLine line = parse_command_line({argv + 1, argv + argc});
+    if (line.exit_code) {
+        (*line.exit_code == 0 ? print_out : print_err)(line.text);
+        return *line.exit_code;
+    }
+    Interrupts interrupts(line.options.on_interrupt);
+    const SignalWatch signals(interrupts);
+    SystemClock clock;
+    const auto target = make_local_target();
+    Program program;
+    program.clock = &clock;
+    program.target = target.get();
+    program.interrupts = &interrupts;
+    program.env = environment_map(env);
+    program.working_dir = std::filesystem::current_path();
+    program.config_dir = config_dir(program.env);
+    program.data_dir = data_dir();
+    program.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
+    const auto code = dispatch(program, line.options);
+    return code ? *code : report_error(code.error(), line.options.json);
+}
+
+}  // namespace
+}  // namespace infrarsi
+
+int main(int argc, char** argv, char** env) {
+    try {
+        return infrarsi::run(argc, argv, env);
+    } catch (const std::exception& error) {
+        infrarsi::print_err(std::string("infrarsi: internal error: ") + error.what() + "\n");
+        return infrarsi::exit_code_of(infrarsi::ErrorKind::internal);
+    }
 }

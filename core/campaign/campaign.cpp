@@ -131,7 +131,6 @@ Campaign::~Campaign() = default;
 
 const CampaignState& Campaign::state() const { return impl_->state; }
 const Contract& Campaign::contract() const { return impl_->contract; }
-Expected<ReferenceEvidence> Campaign::evidence() const { return impl_->evidence(); }
 
 Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptions& options,
                                    const CampaignServices& services) {

@@ -77,8 +77,6 @@ public:
 
     [[nodiscard]] const CampaignState& state() const;
     [[nodiscard]] const Contract& contract() const;
-    // The reference receipts and their noise, for verdicts. not_found before measure_reference.
-    [[nodiscard]] Expected<ReferenceEvidence> evidence() const;
 
     struct Impl;  // of the stages in this folder
 
@@ -90,6 +88,9 @@ private:
 // The signed receipt of a trial in a run. corrupt when it does not verify, or is not the one that the journal knows.
 [[nodiscard]] Expected<Receipt> load_receipt(const std::filesystem::path& run_dir, const TrialRecord& trial,
                                              std::string_view key);
+
+// The reference receipts of a run and their noise. not_found before a reference was measured.
+[[nodiscard]] Expected<ReferenceEvidence> load_evidence(const CampaignState& state, std::string_view key);
 
 // The newest run under `runs_dir` (by its first event's name); not_found says where it looked.
 [[nodiscard]] Expected<std::filesystem::path> newest_run(const std::filesystem::path& runs_dir);

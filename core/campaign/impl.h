@@ -14,13 +14,10 @@ struct Campaign::Impl {
     std::optional<Journal> journal;
     CampaignState state;
     TrialSetup setup;
-    std::map<std::string, Receipt> receipts;     // opened ones, by trial id
 
     [[nodiscard]] Expected<void> record(const std::string& type, nlohmann::json body);
     // Runs a trial that has not finished yet, or gives the finished one. The record comes back complete.
     [[nodiscard]] Expected<TrialRecord> run_one(TrialRecord trial, std::stop_token stop);
-    [[nodiscard]] Expected<Receipt> receipt_of(const TrialRecord& trial);
-    [[nodiscard]] Expected<ReferenceEvidence> evidence();
     [[nodiscard]] double elapsed_s() const;
     // Fills what a receipt says into the record: outcome, verdict, score, memory, cost.
     [[nodiscard]] Expected<void> complete(TrialRecord& trial, const Receipt& receipt);

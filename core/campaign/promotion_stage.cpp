@@ -23,8 +23,9 @@ std::vector<TrialRecord> finalists(const CampaignState& state) {
         if (trial.role != "candidate" || !trial.finished || trial.cancelled) continue;
         if (trial.outcome == OutcomeKind::valid && trial.log_speedup > state.doctor->gate) best.push_back(trial);
     }
-    std::stable_sort(best.begin(), best.end(),
-                     [](const TrialRecord& a, const TrialRecord& b) { return a.log_speedup > b.log_speedup; });
+    std::sort(best.begin(), best.end(), [](const TrialRecord& a, const TrialRecord& b) {
+        return a.log_speedup != b.log_speedup ? a.log_speedup > b.log_speedup : a.number < b.number;
+    });
     if (best.size() > kMaxFinalists) best.resize(kMaxFinalists);
     return best;
 }
@@ -89,9 +90,9 @@ private:
     }
 
     Expected<void> check_gate() {
-        INFRARSI_ASSIGN(const ReferenceEvidence evidence, impl_.evidence());
+        INFRARSI_ASSIGN(const ReferenceEvidence evidence, load_evidence(impl_.state, impl_.services.key));
         const std::string last = fmt::format("promo-{}-{}-cand-2", promotion_.index, promotion_.gain.pairs);
-        INFRARSI_ASSIGN(const Receipt receipt, impl_.receipt_of(*impl_.state.trial(last)));
+        INFRARSI_ASSIGN(const Receipt receipt, load_receipt(impl_.state.run_dir, *impl_.state.trial(last), impl_.services.key));
         const Verdict verdict = judge_promotion(receipt, evidence, impl_.contract.invariants, promotion_.gain);
         if (!verdict.valid) reject(verdict.reason);
         return {};

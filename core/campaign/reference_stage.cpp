@@ -106,7 +106,7 @@ Expected<void> Campaign::measure_reference() {
                         "stopped before the reference was measured; `infrarsi run --resume {}` goes on from here",
                         impl.state.run_dir.string());
         }
-        INFRARSI_ASSIGN(Receipt receipt, impl.receipt_of(trial));
+        INFRARSI_ASSIGN(Receipt receipt, load_receipt(impl.state.run_dir, trial, impl.services.key));
         if (trial.outcome == OutcomeKind::valid) {
             runs.push_back(std::move(receipt));
             continue;
@@ -137,7 +137,7 @@ Expected<void> Campaign::measure_reference() {
     }
     doctor.reference_s = std::exp(log_mean / static_cast<double>(runs.size()));
     doctor.reference_median_s = std::exp(log_median / static_cast<double>(runs.size()));
-    INFRARSI_ASSIGN(ReferenceEvidence evidence, impl.evidence());
+    INFRARSI_ASSIGN(ReferenceEvidence evidence, load_evidence(impl.state, impl.services.key));
     evidence.noise = doctor.noise;
     doctor.loss_power = loss_power(evidence, impl.contract.invariants).sentence;
     doctor.coverage = coverage_of(judge(runs.back(), evidence, impl.contract.invariants));

@@ -46,19 +46,12 @@ Expected<Receipt> load_receipt(const std::filesystem::path& run_dir, const Trial
     return open_receipt(text, key, path.string());
 }
 
-Expected<Receipt> Campaign::Impl::receipt_of(const TrialRecord& trial) {
-    if (const auto known = receipts.find(trial.id); known != receipts.end()) return known->second;
-    INFRARSI_ASSIGN(Receipt receipt, load_receipt(state.run_dir, trial, services.key));
-    receipts[trial.id] = receipt;
-    return receipt;
-}
-
-Expected<ReferenceEvidence> Campaign::Impl::evidence() {
+Expected<ReferenceEvidence> load_evidence(const CampaignState& state, std::string_view key) {
     ReferenceEvidence evidence;
     bool first = true;
     for (const auto& trial : state.trials) {
         if (trial.role != "reference" || !trial.finished || trial.cancelled || trial.outcome != OutcomeKind::valid) continue;
-        INFRARSI_ASSIGN(Receipt receipt, receipt_of(trial));
+        INFRARSI_ASSIGN(Receipt receipt, load_receipt(state.run_dir, trial, key));
         if (first) {
             evidence.reference = std::move(receipt);
         } else {
@@ -90,7 +83,7 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
         return {};
     }
     // The first reference can only be judged against itself: it must run, and run clean.
-    auto against = evidence();
+    auto against = load_evidence(state, services.key);
     ReferenceEvidence own;
     own.reference = receipt;
     if (state.doctor) own.noise = state.doctor->noise;
@@ -130,7 +123,6 @@ Expected<TrialRecord> Campaign::Impl::run_one(TrialRecord trial, std::stop_token
     if (receipt) {
         INFRARSI_ASSIGN(const std::string text, read_file(state.run_dir / "trials" / trial.id / "receipt.json"));
         trial.receipt_digest = sha256_hex(text);
-        receipts[trial.id] = *receipt;
         INFRARSI_TRY(complete(trial, *receipt));
     } else if (receipt.error().kind() == ErrorKind::cancelled) {
         trial.finished = true;

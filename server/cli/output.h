@@ -1,0 +1,12 @@
+#pragma once
+// Standard output of the program: whole texts, once.
+
+#include <string_view>
+
+namespace infrarsi {
+
+// Writes all of `text`; a reader that has gone away is no error.
+void print_out(std::string_view text);
+void print_err(std::string_view text);
+
+}  // namespace infrarsi
