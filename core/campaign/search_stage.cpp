@@ -91,6 +91,23 @@ TrialRecord next_record(const CampaignState& state, const Proposal& proposal) {
     return trial;
 }
 
+// Under `required: strict` an always-on item that this job gives no evidence for rejects every candidate: better said
+// before the first trial is paid for than after the last.
+Expected<void> check_evidence(const Contract& contract, const CampaignState& state, std::string_view key) {
+    INFRARSI_ASSIGN(const ReferenceEvidence evidence, load_evidence(state, key));
+    const Receipt& repeat = evidence.repeats.empty() ? evidence.reference : evidence.repeats.back();
+    const Verdict verdict = judge(repeat, evidence, contract.invariants);
+    std::vector<std::string> missing;
+    for (const InvariantId id : verdict.rejecting(contract.invariants)) {
+        missing.push_back(fmt::format("{} ({})", to_string(id), verdict[id].remedy));
+    }
+    if (missing.empty()) return {};
+    return fail(ErrorKind::unsupported,
+                "this job gives no evidence for {}, so every candidate would be rejected: add it, or name in "
+                "invariants.required the items that must be checked",
+                fmt::join(missing, "; "));
+}
+
 }  // namespace
 
 Expected<void> Campaign::end_search(const std::string& why) {
@@ -138,6 +155,9 @@ Expected<void> Campaign::search() {
             if (const auto why = why_stop(impl.contract, impl.state, impl.elapsed_s())) return end_search(*why);
             const auto proposal = controller->next(impl.state.history());
             if (!proposal) return end_search(controller->why_done());
+            if (impl.state.screens_used() == 0) {
+                INFRARSI_TRY(check_evidence(impl.contract, impl.state, impl.services.key));
+            }
             trial = next_record(impl.state, *proposal);
         }
         INFRARSI_ASSIGN(trial, impl.run_one(trial, stop));

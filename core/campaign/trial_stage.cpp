@@ -18,6 +18,13 @@ bool is_transient(const Receipt& receipt) {
     return !receipt.execution.error.empty() && receipt.series.empty() && !receipt.oom;
 }
 
+// The unchanged job is what it is: items that nobody can check do not make it invalid, only failed ones do.
+bool stands(const Receipt& receipt, const Verdict& verdict) {
+    if (!receipt.candidate.is_reference()) return verdict.valid;
+    return std::none_of(verdict.results.begin(), verdict.results.end(),
+                        [](const InvariantResult& result) { return result.status == Status::fail; });
+}
+
 OutcomeKind classify(const Receipt& receipt, const Verdict& verdict) {
     if (is_transient(receipt)) return OutcomeKind::transient;
     if (receipt.oom) return OutcomeKind::oom;
@@ -25,7 +32,7 @@ OutcomeKind classify(const Receipt& receipt, const Verdict& verdict) {
         return OutcomeKind::failed;
     }
     if (!receipt.ineffective.empty()) return OutcomeKind::ineffective;
-    return verdict.valid ? OutcomeKind::valid : OutcomeKind::rejected;
+    return stands(receipt, verdict) ? OutcomeKind::valid : OutcomeKind::rejected;
 }
 
 // A candidate that cannot even be made into files: refused before it costs anything.
@@ -89,8 +96,10 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
     if (state.doctor) own.noise = state.doctor->noise;
     const Verdict verdict = judge(receipt, against ? *against : own, contract.invariants);
     trial.outcome = classify(receipt, verdict);
-    for (const InvariantId id : verdict.rejecting(contract.invariants)) {
-        trial.failed_invariants.emplace_back(to_string(id));
+    if (trial.outcome != OutcomeKind::valid) {
+        for (const InvariantId id : verdict.rejecting(contract.invariants)) {
+            trial.failed_invariants.emplace_back(to_string(id));
+        }
     }
     if (trial.outcome == OutcomeKind::transient) {
         trial.verdict_reason = receipt.execution.error;
