@@ -50,7 +50,7 @@ Expected<void> add_contract_change(ApplyPlan& plan, const CampaignState& state, 
     INFRARSI_ASSIGN(Lock lock, read_lock(lock_path));
     INFRARSI_ASSIGN(const Contract changed, parse_contract(text, contract.file));
     lock.contract_digest = contract_digest(changed);
-    add_change(plan, "infrarsi.lock", old_lock, lock_text(lock));
+    add_change(plan, "infrarsi.lock", old_lock, format_lock(lock));
     return {};
 }
 

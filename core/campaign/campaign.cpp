@@ -73,7 +73,8 @@ Expected<void> check_frozen(const Contract& contract) {
         if (locked.error().kind() == ErrorKind::not_found) return {};  // nothing was locked; digests start with this run
         return Unexpected(std::move(locked).error());
     }
-    INFRARSI_ASSIGN(const Lock now, make_lock(contract));
+    INFRARSI_ASSIGN(Lock now, make_lock(contract));
+    now.contract_digest = locked->contract_digest;  // people edit infrarsi.yaml; that is what it is for
     const auto differences = compare_locks(*locked, now);
     if (differences.empty()) return {};
     return fail(ErrorKind::frozen, "frozen files differ from infrarsi.lock: {}{}; restore them, or accept them as the job with `infrarsi init --force`",
