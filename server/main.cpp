@@ -36,7 +36,8 @@ int report_error(const Error& error, bool as_json) {
     if (as_json) {
         nlohmann::json body = {{"error", {{"kind", to_string(error.kind())}, {"message", error.describe()}}}};
         if (error.place()) {
-            body["error"]["place"] = {{"path", error.place()->path}, {"line", error.place()->line}, {"column", error.place()->column}};
+            body["error"]["place"] = {
+                {"path", error.place()->path}, {"line", error.place()->line}, {"column", error.place()->column}};
         }
         print_out(pretty_json(body));
     }

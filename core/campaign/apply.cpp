@@ -56,12 +56,13 @@ Expected<void> add_contract_change(ApplyPlan& plan, const CampaignState& state, 
 
 Expected<const CampaignResult*> promoted_result(const CampaignState& state) {
     if (!state.result) {
-        return fail(ErrorKind::not_found, "the run {} has not finished: `infrarsi finish {}` re-verifies its best candidates",
-                    state.run_id, state.run_dir.string());
+        return fail(ErrorKind::not_found,
+                    "the run {} has not finished: `infrarsi finish {}` re-verifies its best candidates", state.run_id,
+                    state.run_dir.string());
     }
     if (!state.result->promoted) {
-        return fail(ErrorKind::not_found, "the run {} promoted nothing ({}), so there is nothing to apply", state.run_id,
-                    state.result->reason);
+        return fail(ErrorKind::not_found, "the run {} promoted nothing ({}), so there is nothing to apply",
+                    state.run_id, state.result->reason);
     }
     return &*state.result;
 }
@@ -88,10 +89,11 @@ Expected<ApplyPlan> plan_apply(const CampaignState& state) {
         add_change(plan, path, std::move(now), new_text);
     }
     if (!moved.empty()) {
-        return fail(ErrorKind::conflict,
-                    "changed since the campaign measured them: {}; the recommended change was verified on other content: "
-                    "restore them (the measured text is under {}) or run the campaign again",
-                    fmt::join(moved, ", "), snapshot.string());
+        return fail(
+            ErrorKind::conflict,
+            "changed since the campaign measured them: {}; the recommended change was verified on other content: "
+            "restore them (the measured text is under {}) or run the campaign again",
+            fmt::join(moved, ", "), snapshot.string());
     }
     plan.already_applied = all_there && !measured.files.empty();
     INFRARSI_TRY(add_contract_change(plan, state, contract, measured.command));
@@ -129,7 +131,8 @@ Expected<void> write_plan(const ApplyPlan& plan, const fs::path& backup_dir) {
     for (const auto& change : plan.files) {
         INFRARSI_ASSIGN(const auto now, text_if_there(plan.root / change.path));
         if (now != change.old_text) {
-            return fail(ErrorKind::conflict, "{} changed while the plan was shown: nothing was written; try again", change.path);
+            return fail(ErrorKind::conflict, "{} changed while the plan was shown: nothing was written; try again",
+                        change.path);
         }
         if (!change.old_text) continue;
         INFRARSI_TRY(make_folders((backup_dir / change.path).parent_path()));
@@ -151,8 +154,8 @@ Expected<void> write_plan(const ApplyPlan& plan, const fs::path& backup_dir) {
         std::error_code ignored;
         if (change.old_text) {
             if (auto back = write_file(plan.root / change.path, *change.old_text); !back) {
-                return Unexpected(std::move(error).while_doing(
-                    fmt::format("putting back {} failed too: its old text is in {}", change.path, backup_dir.string())));
+                return Unexpected(std::move(error).while_doing(fmt::format(
+                    "putting back {} failed too: its old text is in {}", change.path, backup_dir.string())));
             }
         } else {
             fs::remove(plan.root / change.path, ignored);

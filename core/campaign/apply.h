@@ -1,6 +1,6 @@
 #pragma once
-// apply: the promoted candidate as changes to the user's files (DESIGN §6). It is planned first and shown; writing is all or
-// nothing, never touches frozen files, and refuses when the files have moved since the campaign.
+// apply: the promoted candidate as changes to the user's files (DESIGN §6). It is planned first and shown; writing is
+// all or nothing, never touches frozen files, and refuses when the files have moved since the campaign.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -15,17 +15,17 @@
 namespace infrarsi {
 
 struct FileChange {
-    std::string path;                          // relative to the project root
-    std::optional<std::string> old_text;       // nothing: the file is new
+    std::string path;                     // relative to the project root
+    std::optional<std::string> old_text;  // nothing: the file is new
     std::string new_text;
-    std::string diff;                          // unified
+    std::string diff;  // unified
 };
 
 struct ApplyPlan {
     std::filesystem::path root;
-    std::vector<FileChange> files;             // launch configuration, sources, infrarsi.yaml; empty: nothing to change
-    std::vector<std::string> notes;            // a sentence for each setting and patch
-    std::string command;                       // how the job is started afterwards
+    std::vector<FileChange> files;   // launch configuration, sources, infrarsi.yaml; empty: nothing to change
+    std::vector<std::string> notes;  // a sentence for each setting and patch
+    std::string command;             // how the job is started afterwards
     bool already_applied = false;
 };
 
@@ -40,8 +40,8 @@ struct ApplyPlan {
 // Writes every file or, on an error, puts back those already written. Old contents are kept under `backup_dir`.
 [[nodiscard]] Expected<void> write_plan(const ApplyPlan& plan, const std::filesystem::path& backup_dir);
 
-// Commits the change on a new branch from HEAD, leaving the working tree and the current branch as they are. conflict: the
-// branch exists, or a file that the change touches has uncommitted changes; unsupported: not a git repository.
+// Commits the change on a new branch from HEAD, leaving the working tree and the current branch as they are. conflict:
+// the branch exists, or a file that the change touches has uncommitted changes; unsupported: not a git repository.
 [[nodiscard]] Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& branch,
                                                  const std::string& message);
 

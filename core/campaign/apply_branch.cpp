@@ -43,10 +43,11 @@ Expected<void> check_unchanged(git_repository* repository, const std::string& pa
     unsigned int status = 0;
     if (git_status_file(&status, repository, path.c_str()) != 0) return {};  // not there yet
     if (status == GIT_STATUS_CURRENT || status == GIT_STATUS_IGNORED) return {};
-    return fail(ErrorKind::conflict,
-                "{} has changes that are not committed, so a branch from HEAD would not be what was measured: commit them "
-                "first, or use `infrarsi apply --write`",
-                path);
+    return fail(
+        ErrorKind::conflict,
+        "{} has changes that are not committed, so a branch from HEAD would not be what was measured: commit them "
+        "first, or use `infrarsi apply --write`",
+        path);
 }
 
 }  // namespace
@@ -85,15 +86,18 @@ Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& bra
         INFRARSI_TRY(check_unchanged(repository.get(), path));
         git_index_entry entry{};
         if (const auto* known = git_index_get_bypath(index.get(), path.c_str(), 0)) entry.mode = known->mode;
-        if (entry.mode == 0) entry.mode = change.path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+        if (entry.mode == 0)
+            entry.mode = change.path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
         entry.path = path.c_str();
-        if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text.data(), change.new_text.size()) != 0) {
+        if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text.data(), change.new_text.size()) !=
+            0) {
             return git_failure("cannot store " + path);
         }
         if (git_index_add(index.get(), &entry) != 0) return git_failure("cannot add " + path);
     }
     git_oid tree_id, commit_id;
-    if (git_index_write_tree_to(&tree_id, index.get(), repository.get()) != 0) return git_failure("cannot write the tree");
+    if (git_index_write_tree_to(&tree_id, index.get(), repository.get()) != 0)
+        return git_failure("cannot write the tree");
     if (git_tree_lookup(&raw_tree, repository.get(), &tree_id) != 0) return git_failure("cannot read the new tree");
     const Tree tree(raw_tree);
     git_signature* raw_author = nullptr;

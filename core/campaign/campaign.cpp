@@ -70,14 +70,17 @@ TrialSetup make_setup(const Contract& contract, const CampaignState& state, cons
 Expected<void> check_frozen(const Contract& contract) {
     auto locked = read_lock(contract.root / "infrarsi.lock");
     if (!locked) {
-        if (locked.error().kind() == ErrorKind::not_found) return {};  // nothing was locked; digests start with this run
+        if (locked.error().kind() == ErrorKind::not_found)
+            return {};  // nothing was locked; digests start with this run
         return Unexpected(std::move(locked).error());
     }
     INFRARSI_ASSIGN(Lock now, make_lock(contract));
     now.contract_digest = locked->contract_digest;  // people edit infrarsi.yaml; that is what it is for
     const auto differences = compare_locks(*locked, now);
     if (differences.empty()) return {};
-    return fail(ErrorKind::frozen, "frozen files differ from infrarsi.lock: {}{}; restore them, or accept them as the job with `infrarsi init --force`",
+    return fail(ErrorKind::frozen,
+                "frozen files differ from infrarsi.lock: {}{}; restore them, or accept them as the job with `infrarsi "
+                "init --force`",
                 differences.front(), differences.size() > 1 ? fmt::format(" and {} more", differences.size() - 1) : "");
 }
 
@@ -130,8 +133,12 @@ Campaign::Campaign(Campaign&&) noexcept = default;
 Campaign& Campaign::operator=(Campaign&&) noexcept = default;
 Campaign::~Campaign() = default;
 
-const CampaignState& Campaign::state() const { return impl_->state; }
-const Contract& Campaign::contract() const { return impl_->contract; }
+const CampaignState& Campaign::state() const {
+    return impl_->state;
+}
+const Contract& Campaign::contract() const {
+    return impl_->contract;
+}
 
 Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptions& options,
                                    const CampaignServices& services) {
@@ -164,22 +171,21 @@ Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptio
         patches.push_back({{"title", patch.title}, {"diff", patch.diff}, {"origin", patch.origin}});
     }
     INFRARSI_ASSIGN(impl->journal, Journal::create(state.run_dir, services.key, *services.clock));
-    INFRARSI_TRY(impl->record(
-        "campaign_started",
-        {{"version", INFRARSI_VERSION},
-         {"run_id", state.run_id},
-         {"root", contract.root.string()},
-         {"contract_file", contract.file.string()},
-         {"contract_text", contract_text},
-         {"overrides", to_json(options.overrides)},
-         {"contract_digest", digest},
-         {"tree_digest", snapshot->digest},
-         {"key", sha256_hex(digest + snapshot->digest + canonical_json(json(environment)))},
-         {"nonce", nonce},
-         {"state_at", choose_state_updates(impl->contract.launch.updates, nonce)},
-         {"audit_at", choose_audit_update(impl->contract.launch, nonce)},
-         {"environment", environment},
-         {"patches", std::move(patches)}}));
+    INFRARSI_TRY(impl->record("campaign_started",
+                              {{"version", INFRARSI_VERSION},
+                               {"run_id", state.run_id},
+                               {"root", contract.root.string()},
+                               {"contract_file", contract.file.string()},
+                               {"contract_text", contract_text},
+                               {"overrides", to_json(options.overrides)},
+                               {"contract_digest", digest},
+                               {"tree_digest", snapshot->digest},
+                               {"key", sha256_hex(digest + snapshot->digest + canonical_json(json(environment)))},
+                               {"nonce", nonce},
+                               {"state_at", choose_state_updates(impl->contract.launch.updates, nonce)},
+                               {"audit_at", choose_audit_update(impl->contract.launch, nonce)},
+                               {"environment", environment},
+                               {"patches", std::move(patches)}}));
     INFRARSI_TRY(impl->record("session_started", json::object()));
     impl->session_start_s = services.clock->wall_s();
     impl->setup = make_setup(impl->contract, state, services, options);
@@ -239,7 +245,8 @@ Expected<fs::path> newest_run(const fs::path& runs_dir) {
         if (newest.empty() || entry.path().filename() > newest.filename()) newest = entry.path();
     }
     if (newest.empty()) {
-        return fail(ErrorKind::not_found, "there is no run under {}: start one with `infrarsi optimize` or `infrarsi run`",
+        return fail(ErrorKind::not_found,
+                    "there is no run under {}: start one with `infrarsi optimize` or `infrarsi run`",
                     runs_dir.string());
     }
     return newest;

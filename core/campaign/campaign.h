@@ -1,6 +1,7 @@
 #pragma once
 // The campaign: reference runs, search, promotion and result as a state machine over the journal (DESIGN §4, §6). Every
-// method continues from what the journal says, so the same calls start a campaign, resume it after a crash and finish it.
+// method continues from what the journal says, so the same calls start a campaign, resume it after a crash and finish
+// it.
 
 #include <filesystem>
 #include <map>
@@ -37,24 +38,25 @@ struct CampaignServices {
     Clock* clock = nullptr;
     Interrupts* interrupts = nullptr;
     CampaignObserver* observer = nullptr;
-    std::string key;                               // signs journal and receipts
+    std::string key;  // signs journal and receipts
     std::filesystem::path key_dir;
     std::filesystem::path adapters_dir;
     std::map<std::string, std::string> parent_env;
 };
 
 struct CampaignOptions {
-    std::filesystem::path runs_dir;                // empty: <root>/.infrarsi/runs
+    std::filesystem::path runs_dir;  // empty: <root>/.infrarsi/runs
     Overrides overrides;
-    std::vector<Patch> patches;                    // tried like any other candidate
-    int reference_runs = 3;                        // at least 1
+    std::vector<Patch> patches;  // tried like any other candidate
+    int reference_runs = 3;      // at least 1
     bool keep_trees = false;
 };
 
 class Campaign {
 public:
     // Takes the lock, a snapshot of the working tree, and writes the first event.
-    // conflict: another runner; io/resource: the run folder cannot be written; frozen: frozen files differ from infrarsi.lock.
+    // conflict: another runner; io/resource: the run folder cannot be written; frozen: frozen files differ from
+    // infrarsi.lock.
     [[nodiscard]] static Expected<Campaign> start(const Contract& contract, const CampaignOptions& options,
                                                   const CampaignServices& services);
     // Continues the run in `run_dir`. `reopen` lets a finished search go on (a new budget).
@@ -65,8 +67,8 @@ public:
     Campaign& operator=(Campaign&&) noexcept;
     ~Campaign();
 
-    // Runs the reference (again), and says what its noise is. A reference that crashes, prints no updates or is NaN is an
-    // error (`unsupported`, `invalid_input`) that says what to do.
+    // Runs the reference (again), and says what its noise is. A reference that crashes, prints no updates or is NaN is
+    // an error (`unsupported`, `invalid_input`) that says what to do.
     [[nodiscard]] Expected<void> measure_reference();
     // Searches until the budget, a target or the ideas are used up, or somebody interrupts.
     [[nodiscard]] Expected<void> search();

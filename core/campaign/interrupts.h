@@ -1,6 +1,6 @@
 #pragma once
-// What Ctrl-C does (home page, "Stop any time"): the first request stops the running trial and the search, and the best so
-// far is re-verified; the second ends at once.
+// What Ctrl-C does (home page, "Stop any time"): the first request stops the running trial and the search, and the best
+// so far is re-verified; the second ends at once.
 
 #include <atomic>
 #include <stop_token>

@@ -170,6 +170,8 @@ Expected<void> Journal::append(const std::string& type, json body) {
     return {};
 }
 
-const std::vector<json>& Journal::events() const { return impl_->events; }
+const std::vector<json>& Journal::events() const {
+    return impl_->events;
+}
 
 }  // namespace infrarsi

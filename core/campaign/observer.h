@@ -13,7 +13,8 @@ public:
     virtual ~CampaignObserver() = default;
     virtual void stage(const std::string& name, const std::string& detail, const CampaignState& state) = 0;
     virtual void trial_started(const TrialRecord& trial, const CampaignState& state) = 0;
-    virtual void trial_progress(const TrialRecord& trial, const TrialProgress& progress, const CampaignState& state) = 0;
+    virtual void trial_progress(const TrialRecord& trial, const TrialProgress& progress,
+                                const CampaignState& state) = 0;
     virtual void trial_finished(const TrialRecord& trial, const CampaignState& state) = 0;
     virtual void note(const std::string& sentence) = 0;
 };

@@ -1,5 +1,5 @@
-// Promotion: the best candidates are re-run back to back with the unchanged job, and only that number is ever reported as
-// the speed-up (DESIGN §7.2, paper §3.4).
+// Promotion: the best candidates are re-run back to back with the unchanged job, and only that number is ever reported
+// as the speed-up (DESIGN §7.2, paper §3.4).
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxFinalists = 3;
 constexpr int kMaxBlocks = 3;
+constexpr int kLostBlocks = 2;  // blocks that may be given up because the unchanged job itself was disturbed
 
 std::vector<TrialRecord> finalists(const CampaignState& state) {
     std::vector<TrialRecord> best;
@@ -34,7 +35,8 @@ std::vector<TrialRecord> finalists(const CampaignState& state) {
 struct Block {
     std::vector<TrialRecord> runs;
     bool complete = false;
-    std::string broken;                          // why a run of it cannot be used
+    bool reference_broken = false;  // says nothing about the candidate
+    std::string broken;             // why a run of it cannot be used
     std::vector<std::string> failed_invariants;
 };
 
@@ -64,8 +66,10 @@ public:
     Expected<PromotionRecord> decide() {
         INFRARSI_TRY(impl_.record("promotion_started", {{"promotion", to_json(promotion_)}}));
         std::vector<PairResult> pairs;
-        for (int number = 1; number <= kMaxBlocks && !promotion_.decided; ++number) {
+        int lost = 0;
+        for (int number = 1; !promotion_.decided; ++number) {
             INFRARSI_ASSIGN(const Block block, run_block(number));
+            if (block.reference_broken && ++lost <= kLostBlocks) continue;
             if (!block.complete) {
                 reject(block.broken);
                 promotion_.failed_invariants = block.failed_invariants;
@@ -75,7 +79,8 @@ public:
             promotion_.gain = judge_pairs(pairs, impl_.state.doctor->noise);
             promotion_.decision = promotion_.gain.decision;
             promotion_.reason = promotion_.gain.reason;
-            promotion_.decided = promotion_.decision != Decision::undecided || number == kMaxBlocks;
+            promotion_.decided = promotion_.decision != Decision::undecided || pairs.size() == kMaxBlocks;
+            last_candidate_ = block.runs[2].id;
         }
         if (promotion_.decision == Decision::promote) INFRARSI_TRY(check_gate());
         INFRARSI_TRY(impl_.record("promotion_decided", {{"promotion", to_json(promotion_)}}));
@@ -91,8 +96,8 @@ private:
 
     Expected<void> check_gate() {
         INFRARSI_ASSIGN(const ReferenceEvidence evidence, load_evidence(impl_.state, impl_.services.key));
-        const std::string last = fmt::format("promo-{}-{}-cand-2", promotion_.index, promotion_.gain.pairs);
-        INFRARSI_ASSIGN(const Receipt receipt, load_receipt(impl_.state.run_dir, *impl_.state.trial(last), impl_.services.key));
+        INFRARSI_ASSIGN(const Receipt receipt,
+                        load_receipt(impl_.state.run_dir, *impl_.state.trial(last_candidate_), impl_.services.key));
         const Verdict verdict = judge_promotion(receipt, evidence, impl_.contract.invariants, promotion_.gain);
         if (!verdict.valid) reject(verdict.reason);
         return {};
@@ -112,15 +117,18 @@ private:
             INFRARSI_ASSIGN(trial, impl_.run_one(trial, impl_.services.interrupts->all()));
             if (trial.cancelled) {
                 INFRARSI_TRY(impl_.record("interrupted", {{"stage", "promotion"}}));
-                return fail(ErrorKind::cancelled,
-                            "stopped while the best candidate was being re-verified; `infrarsi finish {}` goes on from here",
-                            impl_.state.run_dir.string());
+                return fail(
+                    ErrorKind::cancelled,
+                    "stopped while the best candidate was being re-verified; `infrarsi finish {}` goes on from here",
+                    impl_.state.run_dir.string());
             }
             block.runs.push_back(trial);
             if (trial.outcome != OutcomeKind::valid || trial.mean_s <= 0) {
-                block.broken = fmt::format("{} in the re-run: {}", is_reference ? "the unchanged job failed" : "it failed",
-                                           trial.verdict_reason);
+                block.broken =
+                    fmt::format("{} in the re-run: {}", is_reference ? "the unchanged job failed" : "it failed",
+                                trial.verdict_reason);
                 block.failed_invariants = trial.failed_invariants;
+                block.reference_broken = is_reference;
                 return block;
             }
         }
@@ -130,6 +138,7 @@ private:
 
     Campaign::Impl& impl_;
     PromotionRecord promotion_;
+    std::string last_candidate_;  // trial id of the candidate's latest complete re-run
 };
 
 // The record of this finalist's re-test, begun or new.

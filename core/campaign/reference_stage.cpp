@@ -20,23 +20,27 @@ Error unusable(const TrialRecord& trial, const Receipt& receipt, const std::file
     const std::string logs = fmt::format("see {}", (run_dir / "trials" / trial.id / "stderr.log").string());
     const auto sentence = [&](std::string what) { return Error(ErrorKind::unsupported, std::move(what)); };
     if (!receipt.execution.error.empty()) {
-        return sentence(fmt::format("the job could not be started: {}; check launch.command and launch.cwd in infrarsi.yaml",
-                                    receipt.execution.error));
+        return sentence(
+            fmt::format("the job could not be started: {}; check launch.command and launch.cwd in infrarsi.yaml",
+                        receipt.execution.error));
     }
     if (receipt.oom) {
-        return sentence(fmt::format("the unchanged job runs out of memory (it needs at least {:.2f} GiB): raise "
-                                    "invariants.memory_cap_gib or make the job smaller; {}",
-                                    receipt.oom->need_gib, logs));
+        return sentence(
+            fmt::format("the unchanged job runs out of memory (it needs at least {:.2f} GiB): raise "
+                        "invariants.memory_cap_gib or make the job smaller; {}",
+                        receipt.oom->need_gib, logs));
     }
     if (receipt.execution.timed_out == "silence") {
-        return sentence(fmt::format("the unchanged job printed nothing for {:.0f} s and made {} of {} updates: it hangs, or "
-                                    "waits for other ranks; {}",
-                                    kSilenceS, receipt.series.size(), receipt.updates, logs));
+        return sentence(
+            fmt::format("the unchanged job printed nothing for {:.0f} s and made {} of {} updates: it hangs, or "
+                        "waits for other ranks; {}",
+                        kSilenceS, receipt.series.size(), receipt.updates, logs));
     }
     if (receipt.execution.timed_out == "wall") {
-        return sentence(fmt::format("the unchanged job reached the time limit after {} of {} updates: set launch.timeout "
-                                    "higher or launch.updates lower; {}",
-                                    receipt.series.size(), receipt.updates, logs));
+        return sentence(
+            fmt::format("the unchanged job reached the time limit after {} of {} updates: set launch.timeout "
+                        "higher or launch.updates lower; {}",
+                        receipt.series.size(), receipt.updates, logs));
     }
     const int code = receipt.execution.exit_code.value_or(0);
     if (code != 0 || receipt.execution.signal) {
@@ -49,13 +53,15 @@ Error unusable(const TrialRecord& trial, const Receipt& receipt, const std::file
     if (receipt.series.empty()) {
         return sentence(fmt::format(
             "the job ended without a single optimizer update that could be seen: it never called step() of a torch "
-            "optimizer and printed no step line that is known; paste the hook lines of adapters/README.md into its loop, "
+            "optimizer and printed no step line that is known; paste the hook lines of adapters/README.md into its "
+            "loop, "
             "or print lines such as `step 1 | loss 2.5 | dt 100 ms`; {}",
             logs));
     }
     if (static_cast<int>(receipt.series.size()) < receipt.updates) {
-        return sentence(fmt::format("the unchanged job made {} updates, launch.updates asks for {}: set launch.updates to {}",
-                                    receipt.series.size(), receipt.updates, receipt.series.size()));
+        return sentence(
+            fmt::format("the unchanged job made {} updates, launch.updates asks for {}: set launch.updates to {}",
+                        receipt.series.size(), receipt.updates, receipt.series.size()));
     }
     return sentence(fmt::format("the unchanged job breaks its own contract: {}; {}", trial.verdict_reason, logs));
 }
@@ -64,9 +70,10 @@ PhaseShares shares_of(const WindowStats& stats) {
     PhaseShares shares;
     if (!stats.has_phases || stats.mean_s <= 0) return shares;
     const PhaseTimes& times = stats.phases;
-    const double total = std::max(stats.mean_s, times.forward + times.backward + times.optimizer + times.data + times.other);
-    shares = {times.forward / total, times.backward / total, times.optimizer / total, times.data / total,
-              times.other / total, true};
+    const double total =
+        std::max(stats.mean_s, times.forward + times.backward + times.optimizer + times.data + times.other);
+    shares = {times.forward / total, times.backward / total, times.optimizer / total,
+              times.data / total,    times.other / total,    true};
     return shares;
 }
 
@@ -75,10 +82,10 @@ std::vector<std::string> coverage_of(const Verdict& verdict) {
     for (const auto& result : verdict.results) {
         const bool checked = result.status == Status::pass || result.status == Status::fail;
         lines.push_back(fmt::format("{}: {}", to_string(result.id),
-                                    checked                               ? "checked"
-                                    : result.status == Status::reported   ? "reported, " + result.evidence
-                                    : result.remedy.empty()               ? "not checked"
-                                                                          : "not checked: " + result.remedy));
+                                    checked                             ? "checked"
+                                    : result.status == Status::reported ? "reported, " + result.evidence
+                                    : result.remedy.empty()             ? "not checked"
+                                                                        : "not checked: " + result.remedy));
     }
     return lines;
 }
@@ -123,10 +130,11 @@ Expected<void> Campaign::measure_reference() {
     for (const auto& run : runs) {
         const auto stats = window_stats(run);
         if (!stats || stats->mean_s <= 0) {
-            return fail(ErrorKind::unsupported,
-                        "the reference has no update in its timing window: launch.updates ({}) must exceed launch.warmup "
-                        "({}) by a few",
-                        impl.contract.launch.updates, impl.contract.launch.warmup);
+            return fail(
+                ErrorKind::unsupported,
+                "the reference has no update in its timing window: launch.updates ({}) must exceed launch.warmup "
+                "({}) by a few",
+                impl.contract.launch.updates, impl.contract.launch.warmup);
         }
         log_mean += std::log(stats->mean_s);
         log_median += std::log(stats->median_s);
@@ -142,11 +150,10 @@ Expected<void> Campaign::measure_reference() {
     doctor.loss_power = loss_power(evidence, impl.contract.invariants).sentence;
     doctor.coverage = coverage_of(judge(runs.back(), evidence, impl.contract.invariants));
     INFRARSI_TRY(impl.record("doctor_finished", {{"doctor", to_json(doctor)}}));
-    impl.services.observer->stage(
-        "doctor",
-        fmt::format("{:.3f} s an update, noise {:.1f} % a pair, search gate {:.1f} %", doctor.reference_s,
-                    100 * doctor.noise.sigma_pair, 100 * doctor.gate),
-        impl.state);
+    impl.services.observer->stage("doctor",
+                                  fmt::format("{:.3f} s an update, noise {:.1f} % a pair, search gate {:.1f} %",
+                                              doctor.reference_s, 100 * doctor.noise.sigma_pair, 100 * doctor.gate),
+                                  impl.state);
     return {};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// One runner per repository (DESIGN §4). The lock is held through the kernel (flock), so it cannot outlive its owner; the
-// file's text says who holds it.
+// One runner per repository (DESIGN §4). The lock is held through the kernel (flock), so it cannot outlive its owner;
+// the file's text says who holds it.
 
 #include <filesystem>
 #include <memory>

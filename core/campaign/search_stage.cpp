@@ -40,8 +40,8 @@ double capacity_gib(const Contract& contract, const CampaignState& state) {
     return memory == state.environment.end() ? 0 : to_number(value_from_text(memory->second)).value_or(0);
 }
 
-// Why the search must stop before another trial, or nothing. Wall-clock and device budgets keep a reserve for promotion:
-// one block of four runs (DESIGN §7.2).
+// Why the search must stop before another trial, or nothing. Wall-clock and device budgets keep a reserve for
+// promotion: one block of four runs (DESIGN §7.2).
 std::optional<std::string> why_stop(const Contract& contract, const CampaignState& state, double elapsed_s) {
     const Budget& budget = contract.budget;
     const int screens = screen_budget(budget);
@@ -68,8 +68,8 @@ std::optional<std::string> why_stop(const Contract& contract, const CampaignStat
 int failures_of_host(const CampaignState& state, const Candidate& candidate) {
     const std::string signature = candidate.signature();
     return static_cast<int>(std::count_if(state.trials.begin(), state.trials.end(), [&](const TrialRecord& trial) {
-        return trial.role == "candidate" && trial.finished && !trial.cancelled && trial.outcome == OutcomeKind::transient &&
-               trial.candidate.signature() == signature;
+        return trial.role == "candidate" && trial.finished && !trial.cancelled &&
+               trial.outcome == OutcomeKind::transient && trial.candidate.signature() == signature;
     }));
 }
 
@@ -145,9 +145,9 @@ Expected<void> Campaign::search() {
             return end_search("stopped by the user");
         }
         // A trial that a dead runner left behind comes first: it is paid for already.
-        const auto open = std::find_if(impl.state.trials.begin(), impl.state.trials.end(), [](const TrialRecord& trial) {
-            return trial.role == "candidate" && !trial.finished;
-        });
+        const auto open =
+            std::find_if(impl.state.trials.begin(), impl.state.trials.end(),
+                         [](const TrialRecord& trial) { return trial.role == "candidate" && !trial.finished; });
         TrialRecord trial;
         if (open != impl.state.trials.end()) {
             trial = *open;
@@ -163,8 +163,9 @@ Expected<void> Campaign::search() {
         INFRARSI_ASSIGN(trial, impl.run_one(trial, stop));
         if (trial.outcome == OutcomeKind::transient && !trial.cancelled &&
             failures_of_host(impl.state, trial.candidate) <= kTransientRetries) {
-            Proposal again{trial.candidate, trial.op, "again, after a fault of the host: " + trial.verdict_reason,
-                           trial.expected_log_gain, trial.sigma, trial.p_fits};
+            Proposal again{
+                trial.candidate,         trial.op,    "again, after a fault of the host: " + trial.verdict_reason,
+                trial.expected_log_gain, trial.sigma, trial.p_fits};
             INFRARSI_ASSIGN(trial, impl.run_one(next_record(impl.state, again), stop));
         }
     }

@@ -31,7 +31,8 @@ Expected<void> apply_started(CampaignState& state, const json& event) {
     state.audit_at = event.value("audit_at", 0);
     state.environment = event.value("environment", std::map<std::string, std::string>{});
     for (const auto& patch : event.value("patches", json::array())) {
-        state.patches.push_back({patch.value("title", ""), patch.at("diff").get<std::string>(), patch.value("origin", "user")});
+        state.patches.push_back(
+            {patch.value("title", ""), patch.at("diff").get<std::string>(), patch.value("origin", "user")});
     }
     return {};
 }
@@ -118,7 +119,9 @@ Expected<CampaignState> fold(const std::vector<json>& events, const std::filesys
     return state;
 }
 
-json CampaignState::overrides() const { return json::parse(overrides_text, nullptr, false); }
+json CampaignState::overrides() const {
+    return json::parse(overrides_text, nullptr, false);
+}
 
 const TrialRecord* CampaignState::trial(const std::string& id) const {
     for (const auto& record : trials) {
@@ -129,7 +132,8 @@ const TrialRecord* CampaignState::trial(const std::string& id) const {
 
 int CampaignState::screens_used() const {
     return static_cast<int>(std::count_if(trials.begin(), trials.end(), [](const TrialRecord& trial) {
-        return trial.role == "candidate" && trial.finished && !trial.cancelled && trial.outcome != OutcomeKind::transient;
+        return trial.role == "candidate" && trial.finished && !trial.cancelled &&
+               trial.outcome != OutcomeKind::transient;
     }));
 }
 
@@ -155,7 +159,8 @@ std::vector<Outcome> CampaignState::history() const {
 const TrialRecord* CampaignState::incumbent() const {
     const TrialRecord* best = nullptr;
     for (const auto& trial : trials) {
-        if (trial.role != "candidate" || !trial.finished || trial.outcome != OutcomeKind::valid || trial.cancelled) continue;
+        if (trial.role != "candidate" || !trial.finished || trial.outcome != OutcomeKind::valid || trial.cancelled)
+            continue;
         if (trial.log_speedup <= (doctor ? doctor->gate : 0.02)) continue;
         if (!best || trial.log_speedup > best->log_speedup) best = &trial;
     }
@@ -182,7 +187,10 @@ json to_json(const CampaignState& state) {
     for (const auto& promotion : state.promotions) promotions.push_back(to_json(promotion));
     json ledger = json::array();
     for (const auto& cost : state.ledger()) {
-        ledger.push_back({{"stage", cost.stage}, {"runs", cost.runs}, {"failed", cost.failed}, {"wall_s", cost.wall_s},
+        ledger.push_back({{"stage", cost.stage},
+                          {"runs", cost.runs},
+                          {"failed", cost.failed},
+                          {"wall_s", cost.wall_s},
                           {"device_hours", cost.device_s / 3600}});
     }
     return {{"run_id", state.run_id},

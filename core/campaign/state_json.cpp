@@ -10,7 +10,9 @@ using nlohmann::json;
 
 namespace {
 
-json optional_json(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+json optional_json(const std::optional<double>& value) {
+    return value ? json(*value) : json(nullptr);
+}
 
 std::optional<double> optional_number(const json& body, const char* name) {
     const auto it = body.find(name);
@@ -19,8 +21,8 @@ std::optional<double> optional_number(const json& body, const char* name) {
 }
 
 constexpr std::pair<OutcomeKind, std::string_view> kOutcomes[] = {
-    {OutcomeKind::valid, "valid"},     {OutcomeKind::rejected, "rejected"},       {OutcomeKind::oom, "oom"},
-    {OutcomeKind::failed, "failed"},   {OutcomeKind::ineffective, "ineffective"}, {OutcomeKind::transient, "transient"},
+    {OutcomeKind::valid, "valid"},   {OutcomeKind::rejected, "rejected"},       {OutcomeKind::oom, "oom"},
+    {OutcomeKind::failed, "failed"}, {OutcomeKind::ineffective, "ineffective"}, {OutcomeKind::transient, "transient"},
 };
 
 constexpr std::pair<Decision, std::string_view> kDecisions[] = {
@@ -164,9 +166,14 @@ DoctorResult doctor_from_json(const json& body) {
 }
 
 json to_json(const GainEstimate& gain) {
-    return {{"pairs", gain.pairs},     {"log_gain", gain.log_gain}, {"low", gain.low},
-            {"high", gain.high},       {"speedup", gain.speedup},   {"margin", gain.margin},
-            {"decision", to_string(gain.decision)}, {"reason", gain.reason}};
+    return {{"pairs", gain.pairs},
+            {"log_gain", gain.log_gain},
+            {"low", gain.low},
+            {"high", gain.high},
+            {"speedup", gain.speedup},
+            {"margin", gain.margin},
+            {"decision", to_string(gain.decision)},
+            {"reason", gain.reason}};
 }
 
 GainEstimate gain_from_json(const json& body) {
@@ -207,8 +214,12 @@ Expected<PromotionRecord> promotion_from_json(const json& body) {
 }
 
 json to_json(const CampaignResult& result) {
-    return {{"promoted", result.promoted}, {"candidate", to_json(result.candidate)}, {"speedup", result.speedup},
-            {"low", result.low},           {"high", result.high},                    {"why", result.reason},
+    return {{"promoted", result.promoted},
+            {"candidate", to_json(result.candidate)},
+            {"speedup", result.speedup},
+            {"low", result.low},
+            {"high", result.high},
+            {"why", result.reason},
             {"interrupted", result.interrupted}};
 }
 

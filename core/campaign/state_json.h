@@ -1,6 +1,6 @@
 #pragma once
-// The parts of a campaign's state read back from journal events. They may throw nlohmann::json's exceptions; fold() turns
-// these into errors that name the event.
+// The parts of a campaign's state read back from journal events. They may throw nlohmann::json's exceptions; fold()
+// turns these into errors that name the event.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -28,7 +28,8 @@ bool stands(const Receipt& receipt, const Verdict& verdict) {
 OutcomeKind classify(const Receipt& receipt, const Verdict& verdict) {
     if (is_transient(receipt)) return OutcomeKind::transient;
     if (receipt.oom) return OutcomeKind::oom;
-    if (verdict[InvariantId::completes].status == Status::fail || verdict[InvariantId::no_errors].status == Status::fail) {
+    if (verdict[InvariantId::completes].status == Status::fail ||
+        verdict[InvariantId::no_errors].status == Status::fail) {
         return OutcomeKind::failed;
     }
     if (!receipt.ineffective.empty()) return OutcomeKind::ineffective;
@@ -57,7 +58,8 @@ Expected<ReferenceEvidence> load_evidence(const CampaignState& state, std::strin
     ReferenceEvidence evidence;
     bool first = true;
     for (const auto& trial : state.trials) {
-        if (trial.role != "reference" || !trial.finished || trial.cancelled || trial.outcome != OutcomeKind::valid) continue;
+        if (trial.role != "reference" || !trial.finished || trial.cancelled || trial.outcome != OutcomeKind::valid)
+            continue;
         INFRARSI_ASSIGN(Receipt receipt, load_receipt(state.run_dir, trial, key));
         if (first) {
             evidence.reference = std::move(receipt);
@@ -125,10 +127,9 @@ Expected<TrialRecord> Campaign::Impl::run_one(TrialRecord trial, std::stop_token
     }
     services.observer->trial_started(trial, state);
     TrialRequest request{trial.id, trial.role, trial.candidate};
-    auto receipt = run_trial(setup, request, *services.target, *services.clock, services.key, stop,
-                             [&](const TrialProgress& progress) {
-                                 services.observer->trial_progress(trial, progress, state);
-                             });
+    auto receipt =
+        run_trial(setup, request, *services.target, *services.clock, services.key, stop,
+                  [&](const TrialProgress& progress) { services.observer->trial_progress(trial, progress, state); });
     if (receipt) {
         INFRARSI_ASSIGN(const std::string text, read_file(state.run_dir / "trials" / trial.id / "receipt.json"));
         trial.receipt_digest = sha256_hex(text);

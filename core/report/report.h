@@ -9,8 +9,8 @@
 
 namespace infrarsi {
 
-// Markdown. Every trial is listed with its cost, failed and excluded ones too; the only speed-up called delivered is that of
-// the fresh re-run.
+// Markdown. Every trial is listed with its cost, failed and excluded ones too; the only speed-up called delivered is
+// that of the fresh re-run.
 [[nodiscard]] std::string render_report(const CampaignState& state, const Contract& contract);
 
 }  // namespace infrarsi

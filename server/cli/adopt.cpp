@@ -37,9 +37,10 @@ std::string describe_adoption(const ApplyPlan& plan, const CampaignState& state,
         text += fmt::format("Written: {}. The old contents are kept in {}.\n", names,
                             (state.run_dir / "before-apply").string());
     } else if (done["branch"].is_string()) {
-        text += fmt::format("Committed on the branch {} ({}); your working tree is untouched. `git switch {}` goes there.\n",
-                            done["branch"].get<std::string>(), done["commit"].get<std::string>().substr(0, 12),
-                            done["branch"].get<std::string>());
+        text += fmt::format(
+            "Committed on the branch {} ({}); your working tree is untouched. `git switch {}` goes there.\n",
+            done["branch"].get<std::string>(), done["commit"].get<std::string>().substr(0, 12),
+            done["branch"].get<std::string>());
     } else {
         text += fmt::format("Nothing is written yet. `infrarsi apply --write` changes {}.\n", names);
     }

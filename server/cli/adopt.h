@@ -15,6 +15,7 @@ enum class Adoption { show, write, branch };
                                              const std::string& branch);
 
 // For people: the diff, then what was or would be written.
-[[nodiscard]] std::string describe_adoption(const ApplyPlan& plan, const CampaignState& state, const nlohmann::json& done);
+[[nodiscard]] std::string describe_adoption(const ApplyPlan& plan, const CampaignState& state,
+                                            const nlohmann::json& done);
 
 }  // namespace infrarsi

@@ -24,8 +24,8 @@ Expected<CampaignSession> open_session(const Program& program, const Options& op
     budget.screens = options.overrides.screens ? options.overrides.screens : contract.budget.screens;
     budget.wallclock_s = options.overrides.wallclock_s ? options.overrides.wallclock_s : contract.budget.wallclock_s;
     if (!budget.screens && !budget.wallclock_s && !contract.budget.gpu_hours) budget.screens = 16;
-    session.observer = make_progress(program.stderr_is_terminal ? ProgressStyle::live : ProgressStyle::plain, options.verbose,
-                                     stderr, *program.clock, budget);
+    session.observer = make_progress(program.stderr_is_terminal ? ProgressStyle::live : ProgressStyle::plain,
+                                     options.verbose, stderr, *program.clock, budget);
     CampaignServices& services = session.services;
     services.target = program.target;
     services.clock = program.clock;
@@ -94,14 +94,16 @@ std::string doctor_text(const CampaignState& state) {
     const DoctorResult& doctor = *state.doctor;
     std::string text = fmt::format(
         "The unchanged job: {:.4f} s an update over {} runs.\n"
-        "Noise of a back-to-back pair: {:.2f} % (from {}, {:.0f} degrees of freedom){}. A search result counts above {:.1f} %.\n",
+        "Noise of a back-to-back pair: {:.2f} % (from {}, {:.0f} degrees of freedom){}. A search result counts above "
+        "{:.1f} %.\n",
         doctor.reference_s, doctor.noise.runs, 100 * doctor.noise.sigma_pair, doctor.noise.winner, doctor.noise.degrees,
         doctor.noise.drifting ? "; the step time drifts within a run" : "", 100 * doctor.gate);
     if (doctor.reference_gib > 0) text += fmt::format("Peak memory: {:.2f} GiB a device.\n", doctor.reference_gib);
     if (doctor.phases.known) {
-        text += fmt::format("Time by phase: forward {:.0f} %, backward {:.0f} %, optimizer {:.0f} %, data {:.0f} %, other {:.0f} %.\n",
-                            100 * doctor.phases.forward, 100 * doctor.phases.backward, 100 * doctor.phases.optimizer,
-                            100 * doctor.phases.data, 100 * doctor.phases.other);
+        text += fmt::format(
+            "Time by phase: forward {:.0f} %, backward {:.0f} %, optimizer {:.0f} %, data {:.0f} %, other {:.0f} %.\n",
+            100 * doctor.phases.forward, 100 * doctor.phases.backward, 100 * doctor.phases.optimizer,
+            100 * doctor.phases.data, 100 * doctor.phases.other);
     }
     text += doctor.loss_power + "\n\nWhat can be checked:\n";
     for (const auto& line : doctor.coverage) text += "  " + line + "\n";
@@ -109,14 +111,18 @@ std::string doctor_text(const CampaignState& state) {
     return text + fmt::format("`infrarsi run --resume {}` searches from these runs.\n", state.run_dir.string());
 }
 
-// A doctor's run that this contract, these sources and this machine would give again: it is continued, not paid for twice.
-std::optional<fs::path> reusable_doctor(const Program& program, const Contract& contract, const CampaignSession& session) {
-    const fs::path runs = session.campaign.runs_dir.empty() ? contract.root / ".infrarsi" / "runs" : session.campaign.runs_dir;
+// A doctor's run that this contract, these sources and this machine would give again: it is continued, not paid for
+// twice.
+std::optional<fs::path> reusable_doctor(const Program& program, const Contract& contract,
+                                        const CampaignSession& session) {
+    const fs::path runs =
+        session.campaign.runs_dir.empty() ? contract.root / ".infrarsi" / "runs" : session.campaign.runs_dir;
     const auto newest = newest_run(runs);
     if (!newest || !session.campaign.patches.empty()) return std::nullopt;
     const auto state = load_state(*newest, session.services.key);
     if (!state || !state->doctor || state->search_done || state->result) return std::nullopt;
-    if (std::any_of(state->trials.begin(), state->trials.end(), [](const TrialRecord& t) { return t.role != "reference"; })) {
+    if (std::any_of(state->trials.begin(), state->trials.end(),
+                    [](const TrialRecord& t) { return t.role != "reference"; })) {
         return std::nullopt;
     }
     Contract changed = contract;
@@ -161,10 +167,11 @@ Expected<int> run_search(const Program& program, const Options& options) {
         INFRARSI_ASSIGN(const Contract contract, campaign_contract(before));
         INFRARSI_ASSIGN(CampaignSession session, open_session(program, options, contract));
         // A run that reached its end goes on only when it is given more to spend.
-        const bool more = options.overrides.screens || options.overrides.wallclock_s || options.overrides.target_speedup;
+        const bool more =
+            options.overrides.screens || options.overrides.wallclock_s || options.overrides.target_speedup;
         INFRARSI_ASSIGN(Campaign campaign,
-                        Campaign::resume(run_dir, session.campaign, more ? Campaign::Reopen::search : Campaign::Reopen::no,
-                                         session.services));
+                        Campaign::resume(run_dir, session.campaign,
+                                         more ? Campaign::Reopen::search : Campaign::Reopen::no, session.services));
         INFRARSI_TRY(run_stages(campaign, /*search=*/true));
         print_out(options.json ? pretty_json(to_json(campaign.state())) : summary_of(campaign.state()));
         return kExitDone;
@@ -176,7 +183,9 @@ Expected<int> run_search(const Program& program, const Options& options) {
     INFRARSI_TRY(run_stages(campaign, /*search=*/true));
     print_out(options.json ? pretty_json(to_json(campaign.state()))
                            : summary_of(campaign.state()) +
-                                 (campaign.state().result->promoted ? "`infrarsi apply` shows the change, `infrarsi apply --write` writes it.\n" : ""));
+                                 (campaign.state().result->promoted
+                                      ? "`infrarsi apply` shows the change, `infrarsi apply --write` writes it.\n"
+                                      : ""));
     return kExitDone;
 }
 
@@ -189,10 +198,10 @@ Expected<int> run_finish(const Program& program, const Options& options) {
         const json body = {{"run", run_dir.string()},
                            {"finished", before.result.has_value()},
                            {"best", best ? to_json(*best) : json(nullptr)}};
-        print_out(options.json     ? pretty_json(body)
-                  : before.result  ? summary_of(before)
-                  : best           ? fmt::format("Would re-verify {} ({}), {:.2f}x in the search.\n", best->id,
-                                                 best->candidate.describe(), std::exp(best->log_speedup))
+        print_out(options.json    ? pretty_json(body)
+                  : before.result ? summary_of(before)
+                  : best          ? fmt::format("Would re-verify {} ({}), {:.2f}x in the search.\n", best->id,
+                                                best->candidate.describe(), std::exp(best->log_speedup))
                   : before.doctor ? "No valid candidate is faster than the noise: would end with 1.00x.\n"
                                   : "The reference is not measured yet: would measure it and end with 1.00x.\n");
         return kExitDone;

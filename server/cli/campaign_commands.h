@@ -23,7 +23,8 @@ struct CampaignSession {
 [[nodiscard]] Expected<Patch> read_patch(const std::filesystem::path& file);
 
 // A new campaign, or doctor's of the same contract, sources and machine.
-[[nodiscard]] Expected<Campaign> open_campaign(const Program& program, const Contract& contract, CampaignSession& session);
+[[nodiscard]] Expected<Campaign> open_campaign(const Program& program, const Contract& contract,
+                                               CampaignSession& session);
 
 // Reference, search (or its end), promotion, REPORT.md.
 [[nodiscard]] Expected<void> run_stages(Campaign& campaign, bool search);

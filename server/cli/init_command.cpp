@@ -46,7 +46,9 @@ Expected<Drafted> draft_files(const Program& program, const Options& options, If
         const fs::path there = target.extension() == ".yaml" ? target : folder / "infrarsi.yaml";
         if (fs::exists(there, ignored)) {
             if (if_there == IfThere::refuse) {
-                return fail(ErrorKind::conflict, "{} is there already: `infrarsi init --force` drafts it again and keeps the old one as infrarsi.yaml.bak",
+                return fail(ErrorKind::conflict,
+                            "{} is there already: `infrarsi init --force` drafts it again and keeps the old one as "
+                            "infrarsi.yaml.bak",
                             there.string());
             }
             drafted.file = there;
@@ -57,7 +59,8 @@ Expected<Drafted> draft_files(const Program& program, const Options& options, If
     INFRARSI_ASSIGN(Draft draft, draft_contract(target, draft_options, hardware, mechanisms));
     draft.contract.requirements = options.requirements;
     if (!options.requirements.empty()) {
-        draft.warnings.push_back("requirements are kept in infrarsi.yaml, but this version does not compile them: nothing checks them yet");
+        draft.warnings.push_back(
+            "requirements are kept in infrarsi.yaml, but this version does not compile them: nothing checks them yet");
     }
     drafted.file = draft.contract.file;
     const std::string text = write_contract_yaml(draft.contract, draft.comments);
@@ -80,12 +83,17 @@ Expected<Drafted> draft_files(const Program& program, const Options& options, If
 }
 
 json to_json(const Drafted& drafted) {
-    return {{"file", drafted.file.string()}, {"written", drafted.written}, {"notes", drafted.notes},
-            {"warnings", drafted.warnings},  {"knobs", drafted.contract.knobs.size()},     {"frozen_files", drafted.frozen_files}};
+    return {{"file", drafted.file.string()},
+            {"written", drafted.written},
+            {"notes", drafted.notes},
+            {"warnings", drafted.warnings},
+            {"knobs", drafted.contract.knobs.size()},
+            {"frozen_files", drafted.frozen_files}};
 }
 
 std::string describe(const Drafted& drafted) {
-    if (!drafted.written && drafted.notes.empty()) return fmt::format("init: using {} ({} knobs)\n", drafted.file.string(), drafted.contract.knobs.size());
+    if (!drafted.written && drafted.notes.empty())
+        return fmt::format("init: using {} ({} knobs)\n", drafted.file.string(), drafted.contract.knobs.size());
     std::string text = fmt::format("init: drafted {} ({} knobs, {} frozen files locked)\n", drafted.file.string(),
                                    drafted.contract.knobs.size(), drafted.frozen_files);
     for (const auto& note : drafted.notes) text += "  " + note + "\n";
@@ -96,7 +104,8 @@ std::string describe(const Drafted& drafted) {
 Expected<int> run_init(const Program& program, const Options& options) {
     INFRARSI_ASSIGN(const Drafted drafted, draft_files(program, options, IfThere::refuse));
     print_out(options.json ? pretty_json(to_json(drafted))
-                           : describe(drafted) + "Read infrarsi.yaml and commit it with infrarsi.lock; `infrarsi doctor` is next.\n");
+                           : describe(drafted) +
+                                 "Read infrarsi.yaml and commit it with infrarsi.lock; `infrarsi doctor` is next.\n");
     return kExitDone;
 }
 

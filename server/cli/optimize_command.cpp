@@ -16,11 +16,14 @@ using nlohmann::json;
 namespace {
 
 std::string plan_text(const Contract& contract, const Options& options) {
-    std::string text = fmt::format("The plan for {}:\n  command: {}\n  {} reference runs of {} updates, window {} to {}\n",
-                                   contract.name, contract.launch.command, options.reference_runs.value_or(options.no_doctor ? 1 : 3),
-                                   contract.launch.updates, contract.launch.warmup + 1, contract.launch.updates);
+    std::string text =
+        fmt::format("The plan for {}:\n  command: {}\n  {} reference runs of {} updates, window {} to {}\n",
+                    contract.name, contract.launch.command, options.reference_runs.value_or(options.no_doctor ? 1 : 3),
+                    contract.launch.updates, contract.launch.warmup + 1, contract.launch.updates);
     const int screens = options.overrides.screens.value_or(contract.budget.screens.value_or(16));
-    text += fmt::format("  up to {} full runs of candidates, then 4 to 12 runs back to back for each of at most 3 finalists\n", screens);
+    text += fmt::format(
+        "  up to {} full runs of candidates, then 4 to 12 runs back to back for each of at most 3 finalists\n",
+        screens);
     for (const auto& knob : contract.knobs) {
         std::string values;
         for (const auto& value : knob.values) {
@@ -36,7 +39,10 @@ json plan_json(const Contract& contract, const Options& options) {
     for (const auto& knob : contract.knobs) {
         json values = json::array();
         for (const auto& value : knob.values) values.push_back(to_json(value));
-        knobs.push_back({{"name", knob.name}, {"spelling", knob.spelling}, {"values", values}, {"reference", to_json(knob.reference)}});
+        knobs.push_back({{"name", knob.name},
+                         {"spelling", knob.spelling},
+                         {"values", values},
+                         {"reference", to_json(knob.reference)}});
     }
     return {{"dry_run", true},
             {"command", contract.launch.command},

@@ -7,7 +7,8 @@ namespace infrarsi {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done; 1 checked and found wanting; 2 wrong input; 3 not found; 4 conflict; 5 frozen; 6 unsupported;\n"
+    "Exit codes: 0 done; 1 checked and found wanting; 2 wrong input; 3 not found; 4 conflict; 5 frozen; 6 "
+    "unsupported;\n"
     "7 time limit; 8 memory, disk or budget; 9 input/output; 10 does not verify; 70 our mistake; 130 stopped.\n"
     "Documentation: README.md. The contract's keys: `infrarsi init` writes them with comments.";
 
@@ -21,11 +22,13 @@ void add_out(CLI::App* app, Options& options) {
 }
 
 void add_draft(CLI::App* app, Options& options) {
-    app->add_flag("--force", options.force, "Draft infrarsi.yaml again even if there is one (the old one becomes .bak)");
+    app->add_flag("--force", options.force,
+                  "Draft infrarsi.yaml again even if there is one (the old one becomes .bak)");
     app->add_option("--entry", options.entry, "The training entry script, relative to the repository");
     app->add_option("--config", options.config, "The job's config file; its values become the reference");
     app->add_option("--command", options.job_command, "The command line that the job runs with today");
-    app->add_option("--requirements", options.requirements, "A requirement in your own words, kept in infrarsi.yaml; repeatable");
+    app->add_option("--requirements", options.requirements,
+                    "A requirement in your own words, kept in infrarsi.yaml; repeatable");
 }
 
 // Durations and shares are read as text, so that a mistake is told in our words.
@@ -54,12 +57,12 @@ void add_mfu(CLI::App* app, std::optional<double>& value) {
 
 void add_search(CLI::App* app, Options& options) {
     Overrides& overrides = options.overrides;
-    app->add_option("--llm", options.llm,
-                    "Language model backend; this version searches without one")
+    app->add_option("--llm", options.llm, "Language model backend; this version searches without one")
         ->check(CLI::IsMember({"none"}));
     app->add_option("--screens,--trials", overrides.screens, "Search budget in full training runs (default 16)")
         ->check(CLI::Range(0, 100000));
-    add_duration(app, "--max-wallclock,--wall-hours", overrides.wallclock_s, "Wall-clock budget: 90m, 2h, 3600s, or hours");
+    add_duration(app, "--max-wallclock,--wall-hours", overrides.wallclock_s,
+                 "Wall-clock budget: 90m, 2h, 3600s, or hours");
     app->add_option("--target-speedup", overrides.target_speedup, "Stop after a valid full run reaches this speed-up")
         ->check(CLI::Range(1.0000001, 1000.0));
     add_mfu(app, overrides.target_mfu);
@@ -67,7 +70,8 @@ void add_search(CLI::App* app, Options& options) {
         ->check(CLI::Range(1e-6, 1.0));
     app->add_option("--seed", overrides.seed, "Seed of the search");
     app->add_option("--patch", options.patch_files, "A unified diff to try as a candidate; repeatable");
-    app->add_option("--reference-runs", options.reference_runs, "Runs of the unchanged job that calibrate the noise (default 3)")
+    app->add_option("--reference-runs", options.reference_runs,
+                    "Runs of the unchanged job that calibrate the noise (default 3)")
         ->check(CLI::Range(1, 50));
     app->add_option_function<std::string>(
            "--on-interrupt",
@@ -81,10 +85,11 @@ void add_search(CLI::App* app, Options& options) {
 }
 
 struct Built {
-    CLI::App app{"infrarsi makes an LLM-training job faster and proves that it is still the same job.\n\n"
-                 "  infrarsi optimize ./train.sh      all five stages: init, doctor, run, report, apply\n"
-                 "  infrarsi ./train.sh               the same, shorter",
-                 "infrarsi"};
+    CLI::App app{
+        "infrarsi makes an LLM-training job faster and proves that it is still the same job.\n\n"
+        "  infrarsi optimize ./train.sh      all five stages: init, doctor, run, report, apply\n"
+        "  infrarsi ./train.sh               the same, shorter",
+        "infrarsi"};
     std::vector<std::pair<CLI::App*, Command>> commands;
 };
 
@@ -105,9 +110,11 @@ void build(Built& built, Options& options) {
     add_draft(init, options);
     add_common(init, options);
 
-    CLI::App* doctor = add_command(built, Command::doctor, "doctor", "Run the unchanged job; noise, phases, what can be checked");
+    CLI::App* doctor =
+        add_command(built, Command::doctor, "doctor", "Run the unchanged job; noise, phases, what can be checked");
     doctor->add_option("target", options.target, "infrarsi.yaml or its folder (default: this folder)");
-    doctor->add_option("--reference-runs", options.reference_runs, "Runs of the unchanged job (default 3)")->check(CLI::Range(1, 50));
+    doctor->add_option("--reference-runs", options.reference_runs, "Runs of the unchanged job (default 3)")
+        ->check(CLI::Range(1, 50));
     doctor->add_option("--experience", options.experience, "Experience packs to grade: auto, off, or pack-id patterns");
     add_out(doctor, options);
     add_common(doctor, options);
@@ -141,21 +148,27 @@ void build(Built& built, Options& options) {
     add_out(optimize, options);
     add_common(optimize, options);
 
-    CLI::App* finish = add_command(built, Command::finish, "finish", "Re-verify the best of a run that ended early, and adopt it");
+    CLI::App* finish =
+        add_command(built, Command::finish, "finish", "Re-verify the best of a run that ended early, and adopt it");
     finish->add_option("run", options.target, "A run's folder (default: the newest)");
     finish->add_flag("--dry-run", options.dry_run, "Say what would be re-verified; runs nothing");
     finish->add_option("--branch", options.branch, "Commit the change on this new git branch");
     add_out(finish, options);
     add_common(finish, options);
 
-    CLI::App* verify = add_command(built, Command::verify, "verify", "Judge a run's or one receipt's evidence again, offline");
+    CLI::App* verify =
+        add_command(built, Command::verify, "verify", "Judge a run's or one receipt's evidence again, offline");
     verify->add_option("subject", options.target, "A run's folder or a receipt.json (default: the newest run)");
-    verify->add_flag("--matrix", options.matrix, "Perturb real receipts: every breach must be rejected, every benign change accepted");
+    verify->add_flag("--matrix", options.matrix,
+                     "Perturb real receipts: every breach must be rejected, every benign change accepted");
     add_out(verify, options);
     add_common(verify, options);
 
-    CLI::App* completion = add_command(built, Command::completion, "completion", "Print a completion script for a shell");
-    completion->add_option("shell", options.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    CLI::App* completion =
+        add_command(built, Command::completion, "completion", "Print a completion script for a shell");
+    completion->add_option("shell", options.shell, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
 }  // namespace
@@ -185,8 +198,8 @@ ParsedLine parse_command_line(std::vector<std::string> arguments) {
         const bool known = std::any_of(built.commands.begin(), built.commands.end(), [&](const auto& command) {
             return command.first->get_name() == arguments.front();
         });
-        const bool is_path = arguments.front().find_first_of("/.") != std::string::npos ||
-                             std::filesystem::exists(arguments.front());
+        const bool is_path =
+            arguments.front().find_first_of("/.") != std::string::npos || std::filesystem::exists(arguments.front());
         if (!known && is_path) arguments.insert(arguments.begin(), "optimize");
     }
     std::reverse(arguments.begin(), arguments.end());

@@ -14,10 +14,11 @@ enum class Command { none, init, doctor, run, report, apply, optimize, finish, v
 
 struct Options {
     Command command = Command::none;
-    bool json = false;                 // one JSON object on standard output instead of text
+    bool json = false;  // one JSON object on standard output instead of text
     bool verbose = false;
-    std::string target;                // script, Python entry, repository, infrarsi.yaml; of report, apply, finish, verify: run or receipt
-    std::filesystem::path out;         // runs folder
+    std::string
+        target;  // script, Python entry, repository, infrarsi.yaml; of report, apply, finish, verify: run or receipt
+    std::filesystem::path out;  // runs folder
 
     // init and optimize
     bool force = false;
@@ -43,14 +44,14 @@ struct Options {
     // verify
     bool matrix = false;
 
-    std::string shell;                 // completion
+    std::string shell;  // completion
 };
 
 // What to do: options, or a text and an exit code (--help, --version, a mistake in the line).
 struct ParsedLine {
     Options options;
     std::optional<int> exit_code;
-    std::string text;                  // for standard output when exit_code is 0, else for standard error
+    std::string text;  // for standard output when exit_code is 0, else for standard error
 };
 
 // `arguments` without the program's name.

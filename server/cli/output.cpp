@@ -11,7 +11,11 @@ void print(std::FILE* stream, std::string_view text) {
 }
 }  // namespace
 
-void print_out(std::string_view text) { print(stdout, text); }
-void print_err(std::string_view text) { print(stderr, text); }
+void print_out(std::string_view text) {
+    print(stdout, text);
+}
+void print_err(std::string_view text) {
+    print(stderr, text);
+}
 
 }  // namespace infrarsi

@@ -19,8 +19,8 @@ struct Program {
     Interrupts* interrupts = nullptr;
     std::map<std::string, std::string> env;
     std::filesystem::path working_dir;
-    std::filesystem::path config_dir;          // holds the signing key
-    std::filesystem::path data_dir;            // holds adapters/ and seeds/
+    std::filesystem::path config_dir;  // holds the signing key
+    std::filesystem::path data_dir;    // holds adapters/ and seeds/
     bool stderr_is_terminal = false;
 };
 
@@ -35,8 +35,8 @@ struct Program {
 [[nodiscard]] Expected<int> run_verify(const Program& program, const Options& options);
 [[nodiscard]] Expected<int> run_completion(const Program& program, const Options& options);
 
-// infrarsi.yaml for `target`: the file, its folder, or (when empty) the working folder or the nearest one above that has it.
-// not_found says to run init.
+// infrarsi.yaml for `target`: the file, its folder, or (when empty) the working folder or the nearest one above that
+// has it. not_found says to run init.
 [[nodiscard]] Expected<std::filesystem::path> find_contract(const Program& program, const std::string& target);
 
 // A run's folder: as given, or the newest under --out or beside the contract.

@@ -13,7 +13,9 @@ namespace {
 std::string outcome_text(const TrialRecord& trial) {
     if (trial.cancelled) return "stopped";
     if (trial.role != "candidate") {
-        return trial.mean_s > 0 ? fmt::format("{:.3f} s an update", trial.mean_s) : trial.verdict_reason;
+        const std::string time = trial.mean_s > 0 ? fmt::format("{:.3f} s an update", trial.mean_s) : std::string();
+        if (trial.outcome == OutcomeKind::valid) return time;
+        return time + (time.empty() ? "" : ", ") + "not used: " + trial.verdict_reason;
     }
     switch (trial.outcome) {
         case OutcomeKind::valid: return fmt::format("{:.2f}x, valid", std::exp(trial.log_speedup));
@@ -36,7 +38,12 @@ std::string clip(const std::string& text, std::size_t width) {
 class Progress final : public CampaignObserver {
 public:
     Progress(ProgressStyle style, bool verbose, std::FILE* stream, Clock& clock, ProgressBudget budget)
-        : style_(style), verbose_(verbose), stream_(stream), clock_(clock), budget_(budget), start_(clock.monotonic()) {}
+        : style_(style),
+          verbose_(verbose),
+          stream_(stream),
+          clock_(clock),
+          budget_(budget),
+          start_(clock.monotonic()) {}
     ~Progress() override {
         clear_live();
         if (log_) std::fclose(log_);
@@ -88,12 +95,15 @@ private:
         const TrialRecord* best = state.incumbent();
         std::string left;
         if (budget_.screens) left = fmt::format(", {} runs left", std::max(0, *budget_.screens - state.screens_used()));
-        if (budget_.wallclock_s) left += fmt::format(", {} left", duration_text(std::max(0.0, *budget_.wallclock_s - elapsed_s())));
-        std::string line = fmt::format("[{}{}] best {} | {} update {} | {}: {}", duration_text(elapsed_s()), left,
-                                       best ? fmt::format("{:.2f}x", std::exp(best->log_speedup)) : std::string("1.00x"),
-                                       headline(trial, state), progress.updates, trial.candidate.describe(), trial.reason);
+        if (budget_.wallclock_s)
+            left += fmt::format(", {} left", duration_text(std::max(0.0, *budget_.wallclock_s - elapsed_s())));
+        std::string line =
+            fmt::format("[{}{}] best {} | {} update {} | {}: {}", duration_text(elapsed_s()), left,
+                        best ? fmt::format("{:.2f}x", std::exp(best->log_speedup)) : std::string("1.00x"),
+                        headline(trial, state), progress.updates, trial.candidate.describe(), trial.reason);
         winsize size{};
-        const std::size_t width = ::ioctl(fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col : 80;
+        const std::size_t width =
+            ::ioctl(fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col : 80;
         std::fprintf(stream_, "\r\033[K%s", clip(line, width - 1).c_str());
         std::fflush(stream_);
         live_ = true;

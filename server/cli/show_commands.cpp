@@ -55,33 +55,34 @@ Expected<int> run_apply(const Program& program, const Options& options) {
 Expected<int> run_completion(const Program&, const Options& options) {
     static constexpr std::string_view kCommands = "init doctor run report apply optimize finish verify completion";
     if (options.shell == "bash") {
-        print_out(fmt::format(
-            "_infrarsi() {{\n"
-            "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" sub=\"${{COMP_WORDS[1]}}\"\n"
-            "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-            "    COMPREPLY=($(compgen -W \"{0} --help --version\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
-            "  elif [[ \"$cur\" == -* ]]; then\n"
-            "    COMPREPLY=($(compgen -W \"$(infrarsi \"$sub\" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)\" -- \"$cur\"))\n"
-            "  else\n"
-            "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-            "  fi\n"
-            "}}\n"
-            "complete -o filenames -F _infrarsi infrarsi\n",
-            kCommands));
+        print_out(
+            fmt::format("_infrarsi() {{\n"
+                        "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" sub=\"${{COMP_WORDS[1]}}\"\n"
+                        "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+                        "    COMPREPLY=($(compgen -W \"{0} --help --version\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+                        "  elif [[ \"$cur\" == -* ]]; then\n"
+                        "    COMPREPLY=($(compgen -W \"$(infrarsi \"$sub\" --help 2>/dev/null | grep -oE -- "
+                        "'--[a-z-]+' | sort -u)\" -- \"$cur\"))\n"
+                        "  else\n"
+                        "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                        "  fi\n"
+                        "}}\n"
+                        "complete -o filenames -F _infrarsi infrarsi\n",
+                        kCommands));
     } else if (options.shell == "zsh") {
-        print_out(fmt::format(
-            "#compdef infrarsi\n"
-            "_infrarsi() {{\n"
-            "  if (( CURRENT == 2 )); then\n"
-            "    compadd {0}; _files\n"
-            "  elif [[ $PREFIX == -* ]]; then\n"
-            "    compadd -- $(infrarsi $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)\n"
-            "  else\n"
-            "    _files\n"
-            "  fi\n"
-            "}}\n"
-            "compdef _infrarsi infrarsi\n",
-            kCommands));
+        print_out(
+            fmt::format("#compdef infrarsi\n"
+                        "_infrarsi() {{\n"
+                        "  if (( CURRENT == 2 )); then\n"
+                        "    compadd {0}; _files\n"
+                        "  elif [[ $PREFIX == -* ]]; then\n"
+                        "    compadd -- $(infrarsi $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)\n"
+                        "  else\n"
+                        "    _files\n"
+                        "  fi\n"
+                        "}}\n"
+                        "compdef _infrarsi infrarsi\n",
+                        kCommands));
     } else {
         print_out(fmt::format(
             "complete -c infrarsi -n __fish_use_subcommand -a '{}'\n"

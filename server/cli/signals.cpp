@@ -24,8 +24,10 @@ SignalWatch::SignalWatch(Interrupts& interrupts) : impl_(std::make_unique<Impl>(
             if (sigtimedwait(&signals, nullptr, &wait) < 0) continue;
             ++count;
             interrupts.request();
-            print_err(count == 1 ? "\nStopping the running trial. The best so far is re-verified next; once more ends at once.\n"
-                                 : "\nEnding at once.\n");
+            print_err(
+                count == 1
+                    ? "\nStopping the running trial. The best so far is re-verified next; once more ends at once.\n"
+                    : "\nEnding at once.\n");
         }
     });
 }

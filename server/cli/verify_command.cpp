@@ -35,8 +35,9 @@ Expected<Subject> load_subject(const fs::path& run_dir, const std::string& key) 
 std::string verdict_text(const Verdict& verdict) {
     std::string text;
     for (const auto& result : verdict.results) {
-        text += fmt::format("  L{} {:<22} {:<9} {}{}\n", layer_of(result.id), to_string(result.id), to_string(result.status),
-                            result.evidence, result.remedy.empty() ? "" : " → " + result.remedy);
+        text +=
+            fmt::format("  L{} {:<22} {:<9} {}{}\n", layer_of(result.id), to_string(result.id),
+                        to_string(result.status), result.evidence, result.remedy.empty() ? "" : " → " + result.remedy);
     }
     return text + (verdict.valid ? "valid\n" : "rejected: " + verdict.reason + "\n");
 }
@@ -134,7 +135,8 @@ Expected<MatrixInput> matrix_input(const Program& program, const Options& option
 Expected<int> verify_matrix(const Program& program, const Options& options, const std::string& key) {
     INFRARSI_ASSIGN(const MatrixInput input, matrix_input(program, options, key));
     INFRARSI_ASSIGN(const json matrix, run_matrix(input.candidate, input.evidence, input.rules));
-    const bool all_right = matrix["perturbed"] == matrix["perturbed_rejected"] && matrix["benign"] == matrix["benign_accepted"] &&
+    const bool all_right = matrix["perturbed"] == matrix["perturbed_rejected"] &&
+                           matrix["benign"] == matrix["benign_accepted"] &&
                            std::all_of(matrix["rows"].begin(), matrix["rows"].end(),
                                        [](const json& row) { return row.value("ok", false); });
     if (options.json) {

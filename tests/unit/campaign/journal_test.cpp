@@ -15,8 +15,12 @@ namespace {
 class FakeClock final : public Clock {
 public:
     [[nodiscard]] double wall_s() const override { return 1'000'000 + seconds; }
-    [[nodiscard]] std::chrono::nanoseconds monotonic() const override { return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)); }
-    void sleep_for(std::chrono::nanoseconds duration) override { seconds += std::chrono::duration<double>(duration).count(); }
+    [[nodiscard]] std::chrono::nanoseconds monotonic() const override {
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    }
+    void sleep_for(std::chrono::nanoseconds duration) override {
+        seconds += std::chrono::duration<double>(duration).count();
+    }
     double seconds = 0;
 };
 
