@@ -600,7 +600,10 @@ class Agent:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             if cap:
                 limit = int(float(cap) * GIB)
-                resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+                # The soft limit only: a job whose own script says `ulimit -d` must still be able to. A job that lifts it
+                # gains nothing, its sampled peak is judged against the cap.
+                hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+                resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
 
         self.started_ns = now_ns()
         self.wall_start = time.time()

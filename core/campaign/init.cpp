@@ -63,7 +63,7 @@ void describe_launch(const DraftTarget& target, Draft& draft) {
     if (plan.nodes) launch.nodes = *plan.nodes;
     draft.comments.entries["launch.stack"] = "found from the launch line and the imports";
     if (plan.memory_cap_gib) {
-        draft.contract.invariants.memory_cap_gib = std::round(*plan.memory_cap_gib * 1000) / 1000;
+        draft.contract.invariants.memory_cap_gib = std::ceil(*plan.memory_cap_gib * 1000) / 1000;
         draft.comments.entries["invariants.memory_cap_gib"] = "from ulimit on the launch line, a process";
     }
 }
