@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the optimised program and prints the figures of DESIGN §12 that exist, one JSON line each:
+#
+#   {"figure": what, "value": number, "unit": unit, "goal": "< 100" or null}
+#
+# tests/bench/run.sh [FIGURE...] prints only those whose names contain one of the words. Wall time of this machine as it
+# is now: on a busy one the figures are worse, so each is the median of several runs. A goal that is missed is no error.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
+"$root/scripts/build" release --target infrarsi_bench
+exec "$root/build/release/tests/bench/infrarsi_bench" "$root/build/release/infrarsi" "$@"
