@@ -1,5 +1,5 @@
 #pragma once
-// What nearly every unit includes. Heavy library headers (yaml-cpp, Eigen, Asio, CLI11) stay out, behind their own
+// What nearly every unit includes. Heavy library headers (yaml-cpp, Eigen, CLI11, RE2) stay out, behind their own
 // units.
 #include <fmt/format.h>
 

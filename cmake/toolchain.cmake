@@ -1,7 +1,7 @@
 # Compiler flags, sanitizers, ccache, lld and thin archives (a clean build stays under five minutes on two cores).
 
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(WARNING "infrarsi is built and tested with clang-19; g++ 12.2 miscompiles Asio coroutines")
+    message(WARNING "infrarsi is built and tested with clang-19")
 endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wno-missing-field-initializers -fno-omit-frame-pointer)
