@@ -138,14 +138,15 @@ Expected<int> verify_matrix(const Program& program, const Options& options, cons
     const bool all_right = matrix["perturbed"] == matrix["perturbed_rejected"] &&
                            matrix["benign"] == matrix["benign_accepted"] &&
                            std::all_of(matrix["rows"].begin(), matrix["rows"].end(),
-                                       [](const json& row) { return row.value("ok", false); });
+                                       [](const json& row) { return row["ok"].is_null() || row["ok"] == true; });
     if (options.json) {
         print_out(pretty_json(matrix));
     } else {
         std::string text;
         for (const auto& row : matrix["rows"]) {
-            text += fmt::format("{:<4} {:<44} expected {:<9} got {:<9} {}\n", row.value("ok", false) ? "ok" : "BAD",
-                                row.value("name", ""), row.value("expected", ""), row.value("got", ""),
+            const char* mark = row["ok"].is_null() ? "-" : row["ok"] == true ? "ok" : "BAD";
+            text += fmt::format("{:<4} {:<44} expected {:<9} got {:<9} {}\n", mark, row.value("name", ""),
+                                row.value("expected", ""), row.value("got", ""),
                                 row.value("invariant", json()).is_string() ? row["invariant"].get<std::string>() : "");
         }
         text += fmt::format("{} of {} breaches rejected, {} of {} benign changes accepted\n",

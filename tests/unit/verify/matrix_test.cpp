@@ -13,13 +13,13 @@ using namespace infrarsi;
 
 namespace {
 
-// The key of the recorded receipts: tests only, stated in tests/fixtures/receipts/README.md.
-constexpr std::string_view kTestKey = "infrarsi test key, not a secret";
-
+// The receipts that ship with the program, and the published key that signed them (seeds/receipts/README.md).
 Receipt recorded(const std::string& name) {
-    const auto path = std::filesystem::path(INFRARSI_TESTS_DIR) / "fixtures/receipts" / (name + ".json");
-    const auto text = read_file(path).value();
-    auto receipt = open_receipt(text, kTestKey, name);
+    const auto folder = std::filesystem::path(INFRARSI_SOURCE_DIR) / "seeds/receipts";
+    const auto key = read_file(folder / "key.txt").value();
+    REQUIRE(key.ends_with('\n'));
+    const auto text = read_file(folder / (name + ".json")).value();
+    auto receipt = open_receipt(text, std::string_view(key).substr(0, key.size() - 1), name);
     INFO((receipt ? "" : receipt.error().describe()));
     REQUIRE(receipt);
     return *receipt;
@@ -59,7 +59,7 @@ TEST_CASE("the matrix on hand-made receipts", "[verify]") {
 }
 
 TEST_CASE("the matrix on receipts of real runs", "[verify]") {
-    check_matrix(recorded("micro_batch_4"), recorded_evidence());
+    check_matrix(recorded("candidate"), recorded_evidence());
 }
 
 TEST_CASE("the matrix needs a valid candidate", "[verify]") {
