@@ -25,7 +25,7 @@
 //   micro-batch 2 → 4            <0.001      <0.001  -0.002     <0.001     <0.001     6e-8
 //   torch.compile                <0.001      <0.001  -0.000     <0.001     <0.001     4e-8
 //   checkpointing off            0           0       0          0          0          0
-//   2 threads (16 updates)       <0.001      -       -          <0.001     -          1e-8
+//   2 threads (update 5 only)    <0.001      -       -          <0.001     -          1e-8
 //   update 20 left out           0           10      0.83       0          0.72       0.7 %
 //   update 3 left out            1.6         149     -0.13      3.3        6.0        2.2 %
 //   every other update left out  1.5         337     1.29       6.3        12         14 %
