@@ -3,25 +3,26 @@
 // the file's text says who holds it.
 
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "core/base/expected.h"
+#include "core/exec/process.h"
 
 namespace infrarsi {
 
 // Move-only: the destructor gives the lock back.
 class RunLock {
 public:
-    // conflict names the owner (pid, start, run). A lock file whose owner died is taken over silently.
+    // conflict names the owner (pid, run). A lock file whose owner died is taken over silently.
     [[nodiscard]] static Expected<RunLock> acquire(const std::filesystem::path& lock_file, const std::string& run_id);
-    RunLock(RunLock&& other) noexcept;
+    RunLock(RunLock&& other) noexcept = default;
     RunLock& operator=(RunLock&& other) noexcept;
     ~RunLock();
 
 private:
-    explicit RunLock(int fd) : fd_(fd) {}
-    int fd_ = -1;
+    explicit RunLock(OwnedFd fd) : fd_(std::move(fd)) {}
+    void empty_file() const;
+    OwnedFd fd_;
 };
 
 }  // namespace infrarsi

@@ -109,6 +109,14 @@ TEST_CASE("one runner at a time, and a dead one's lock is free", "[campaign]") {
         REQUIRE_FALSE(second);
         CHECK(second.error().kind() == ErrorKind::conflict);
         CHECK(second.error().message().find("run-a") != std::string::npos);
+        // Being refused leaves the owner's name in the file.
+        const auto third = RunLock::acquire(file, "run-c");
+        REQUIRE_FALSE(third);
+        CHECK(third.error().message().find("run-a") != std::string::npos);
+        RunLock moved = std::move(*lock);
+        CHECK_FALSE(RunLock::acquire(file, "run-d"));
+        *lock = std::move(moved);
+        CHECK_FALSE(RunLock::acquire(file, "run-e"));
     }
     REQUIRE(write_file(file, "infrarsi process 1 (run of a dead one)\n"));
     CHECK(RunLock::acquire(file, "run-c"));
