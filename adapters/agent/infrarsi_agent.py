@@ -360,7 +360,7 @@ def bwrap_argv(spec, program, temp_dir, visible, hidden):
             between = os.path.dirname(between)
 
     private = ["/tmp", "/var/tmp", "/run"]
-    shown = writable + visible + [cwd]
+    shown = writable + visible + readonly + [cwd]
     hidden = [p for p in hidden if any(is_inside(p, s) for s in shown) or not any(is_inside(p, t) and p != t for t in private)]
     masked = hidden + private
     mounts = [(p, 0, "--ro-bind") for p in visible + [cwd] if os.path.exists(p) and any(is_inside(p, m) for m in masked)]

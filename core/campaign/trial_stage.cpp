@@ -107,12 +107,19 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
         trial.verdict_reason = receipt.execution.error;
     } else if (trial.outcome == OutcomeKind::oom) {
         trial.verdict_reason =
-            fmt::format("out of memory: it needs at least {:.2f} GiB{}", receipt.oom->need_gib,
-                        receipt.memory.cap_gib ? fmt::format(" of {:.2f} GiB", *receipt.memory.cap_gib) : "");
+            fmt::format("out of memory: it needs at least {:.3f} GiB{}", receipt.oom->need_gib,
+                        receipt.memory.cap_gib ? fmt::format(", {:.3f} GiB over the cap",
+                                                             receipt.oom->need_gib - *receipt.memory.cap_gib)
+                                               : "");
     } else if (trial.outcome == OutcomeKind::ineffective) {
         trial.verdict_reason = receipt.ineffective.front();
     } else if (trial.outcome != OutcomeKind::valid) {
         trial.verdict_reason = verdict.reason;
+        // What the job itself said is nearer to the cause than its exit code.
+        if (trial.outcome == OutcomeKind::failed && !receipt.failures.empty()) {
+            trial.verdict_reason += fmt::format(" ({}: {})", receipt.failures.front().failure_class,
+                                                receipt.failures.front().text.substr(0, 160));
+        }
     }
     if (trial.outcome == OutcomeKind::valid && state.doctor && trial.median_s > 0) {
         trial.log_speedup = std::log(state.doctor->reference_median_s / trial.median_s);

@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     job.add_argument("--layers", type=int, default=6)
     job.add_argument("--dim", type=int, default=64)
     job.add_argument("--heads", type=int, default=8)
-    job.add_argument("--seq-len", type=int, default=144)
+    job.add_argument("--seq-len", type=int, default=176)
     job.add_argument("--dropout", type=float, default=0.0)
     job.add_argument("--train-samples", type=int, default=1024, help="windows of text in an epoch")
     job.add_argument("--lr", type=float, default=1e-3)
@@ -123,8 +123,8 @@ def train(args: argparse.Namespace, rank: int, world: int) -> None:
         print(f"{parameters} parameters | {tokens_per_update} tokens per update | {world} rank(s)", flush=True)
 
     model.train()
+    ended = time.perf_counter()
     for update in range(1, args.updates + 1):
-        started = time.perf_counter()
         lr = learning_rate(update, args)
         for group in optimizer.param_groups:
             group["lr"] = lr
@@ -144,7 +144,7 @@ def train(args: argparse.Namespace, rank: int, world: int) -> None:
         norm = clip_gradients(raw_model, args.clip_norm)
         optimizer.step()
         update_loss = average_over_ranks(update_loss, world)
-        seconds = time.perf_counter() - started
+        seconds, ended = time.perf_counter() - ended, time.perf_counter()
 
         if rank == 0:
             print(

@@ -11,7 +11,7 @@ NPROC="${NPROC:-1}"
 SEED=1337
 MICRO_BATCH=2
 GRAD_ACCUM=8
-MEMORY_KIB=$((550 * 1024)) # what each process may allocate on the shared box
+MEMORY_KIB=$((620 * 1024)) # what each process may allocate on the shared box
 
 if ! "$PYTHON" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)'; then
     echo "train.sh: $PYTHON cannot find PyTorch; install it (pip install torch) or set PYTHON to an interpreter that has it" >&2

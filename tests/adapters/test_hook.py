@@ -49,6 +49,11 @@ class Updates(HookCase):
         for a, b in zip(whole.series("loss"), split.series("loss")):
             self.assertAlmostEqual(a, b, places=4)
 
+    def test_the_gradient_norm_is_that_before_clipping(self):
+        free, clipped = self.gpt("--clip", "1e9"), self.gpt("--clip", "0.001")
+        self.assertAlmostEqual(clipped.series("grad_norm")[0], free.series("grad_norm")[0], places=5)
+        self.assertTrue(all(g > 0.01 for g in clipped.series("grad_norm")))
+
     def test_shorter_sequences_are_seen(self):
         trial = self.gpt("--seq", "8", "--steps", "2")
         self.assertEqual((trial.series("tokens"), trial.series("seq_len")), ([64, 64], [8, 8]))

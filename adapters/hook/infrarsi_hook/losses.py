@@ -16,6 +16,7 @@ class Losses:
 
     def clear(self):
         self.micro_steps = 0
+        self.is_scaled = False       # by a GradScaler: gradients are not yet what they mean
         self._scalars = []
 
     def total(self):
@@ -52,12 +53,14 @@ class Losses:
             for tensor in tensors:
                 if tensor.numel() == 1:
                     value = getattr(tensor, "_infrarsi_unscaled", tensor)
+                    self.is_scaled = self.is_scaled or value is not tensor
                     self._scalars.append(value.detach().reshape(()).clone())
 
     def _end(self):
         self.in_backward = max(0, self.in_backward - 1)
         self._rank.phases.end()
         self._rank.inputs.after_backward()
+        self._rank.after_backward()
 
 
 def _scalers():

@@ -49,7 +49,7 @@ def has_gradient(optimizer):
 
 @torch.no_grad()
 def square_norms(optimizer):
-    """Squared norms, one tensor a device, of the gradients as the optimizer will use them (after clipping)."""
+    """Squared norms, one tensor a device, of the gradients as they are now."""
     by_device = {}
     for p in parameters(optimizer):
         if p.grad is not None:

@@ -34,6 +34,7 @@ class Rank:
         self.training = None         # ids of the training optimizers
         self.stepped = []            # ids, in this update
         self.updates = 0
+        self.usual_micro_steps = 1   # of the update before: after so many backwards the gradients are whole
         self.opt_steps = 0
         self.audit = self.closing = None
         self.env_keys = []
@@ -46,6 +47,7 @@ class Rank:
     def _clear(self):
         self.stepped = []
         self.square_norms = []
+        self.unclipped_norms = None  # as backward left them; the job may clip before it steps
         self.lr = None
         self.inputs.clear()
         self.losses.clear()
@@ -84,6 +86,15 @@ class Rank:
     def _alive(self):
         return [o for o in (r() for r in self.optimizers) if o is not None]
 
+    # -- backward ended (called by losses.py)
+
+    def after_backward(self):
+        if self.losses.micro_steps < self.usual_micro_steps or self.losses.is_scaled:
+            return
+        training = [o for o in self._alive() if id(o) in self.training] if self.training else \
+            [o for o in self._alive() if id(o) not in self.inner]
+        self.unclipped_norms = [s for o in training for s in optimizers.square_norms(o)]
+
     # -- an optimizer steps (called by optimizers.py)
 
     def before_step(self, optimizer):
@@ -96,7 +107,8 @@ class Rank:
             self.training = [id(o) for o in self._alive() if optimizers.has_gradient(o) and id(o) not in self.inner]
             client.send(self.model.message(self._alive()))
         if key in self.training:
-            self.square_norms += optimizers.square_norms(optimizer)
+            if self.unclipped_norms is None:
+                self.square_norms += optimizers.square_norms(optimizer)
             if key == self.training[0]:
                 self.lr = optimizer.param_groups[0].get("lr")
                 self.lr = self.lr.clone() if isinstance(self.lr, torch.Tensor) else self.lr
@@ -128,10 +140,11 @@ class Rank:
             torch.cuda.synchronize()             # of the device: work left on another stream is part of the update
         phases = self.phases.close()
         self.updates += 1
+        self.usual_micro_steps = max(1, self.losses.micro_steps)
         seen = self.inputs.result()
         message = {
             "k": "update", "n": self.updates, "tokens": seen["tokens"], "samples": seen["samples"], "seq_len": seen["seq_len"],
-            "data": seen["data"], "loss": self.losses.total(), "grad_norm": optimizers.norm_of(self.square_norms),
+            "data": seen["data"], "loss": self.losses.total(), "grad_norm": optimizers.norm_of(self.unclipped_norms or self.square_norms),
             "lr": float(self.lr) if self.lr is not None else None, "opt_steps": self.opt_steps,
             "micro_steps": self.losses.micro_steps,
             "mem_alloc_gib": torch.cuda.max_memory_allocated() / GIB if is_cuda else None,

@@ -15,6 +15,7 @@ NAME = "tiny"
 _hidden = 3
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--clip", type=float, default=1.0)
 parser.add_argument("--accum", type=int, default=1)
 parser.add_argument("--steps", type=int, default=4)
 parser.add_argument("--compile", default="", help="module, fullgraph, inplace, late, function, step, optimizer")
@@ -158,7 +159,7 @@ for n, batch in enumerate(batches):
     total = 0.0
     for micro in batch.chunk(args.accum):
         total += float(micro_step(micro[:, :-1], micro[:, 1:]))
-    nn.utils.clip_grad_norm_(params, 1.0)
+    nn.utils.clip_grad_norm_(params, args.clip)
     step()
     with torch.no_grad():
         core.seen += 1
