@@ -40,6 +40,7 @@ Expected<void> apply_started(CampaignState& state, const json& event) {
 Expected<void> apply_trial(CampaignState& state, const json& event) {
     INFRARSI_ASSIGN(TrialRecord record, trial_from_json(event.at("trial")));
     if (TrialRecord* known = find_trial(state, record.id)) {
+        if (known->finished && !record.finished) state.stopped.push_back(std::move(*known));
         *known = std::move(record);
     } else {
         state.trials.push_back(std::move(record));
@@ -169,13 +170,15 @@ const TrialRecord* CampaignState::incumbent() const {
 
 std::vector<CampaignState::Cost> CampaignState::ledger() const {
     std::vector<Cost> costs{{"reference"}, {"search"}, {"promotion"}};
-    for (const auto& trial : trials) {
-        if (!trial.finished) continue;
-        Cost& cost = costs[trial.role == "reference" ? 0 : trial.role == "candidate" ? 1 : 2];
-        ++cost.runs;
-        if (trial.outcome != OutcomeKind::valid || trial.cancelled) ++cost.failed;
-        cost.wall_s += trial.cost_s;
-        cost.device_s += trial.device_s;
+    for (const auto* list : {&trials, &stopped}) {
+        for (const auto& trial : *list) {
+            if (!trial.finished) continue;
+            Cost& cost = costs[trial.role == "reference" ? 0 : trial.role == "candidate" ? 1 : 2];
+            ++cost.runs;
+            if (trial.outcome != OutcomeKind::valid || trial.cancelled) ++cost.failed;
+            cost.wall_s += trial.cost_s;
+            cost.device_s += trial.device_s;
+        }
     }
     return costs;
 }

@@ -84,7 +84,8 @@ struct CampaignState {
     int audit_at = 0;
     std::vector<Patch> patches;  // handed in by the user
     std::map<std::string, std::string> environment;
-    std::vector<TrialRecord> trials;  // in order of start
+    std::vector<TrialRecord> trials;   // in order of start
+    std::vector<TrialRecord> stopped;  // stopped attempts at trials that were started again: they cost time too
     std::optional<DoctorResult> doctor;
     bool search_done = false;
     std::string why_search_done;

@@ -89,15 +89,17 @@ std::string trial_section(const CampaignState& state) {
     std::string text =
         "## Every trial and what it cost\n\n| trial | what | why | s/update | search gain | GiB | cost | verdict |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
-    for (const auto& trial : state.trials) {
-        if (!trial.finished) continue;
+    const auto add = [&text](const TrialRecord& trial) {
+        if (!trial.finished) return;
         const bool scored = trial.role == "candidate" && trial.outcome == OutcomeKind::valid && !trial.cancelled;
         text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", trial.id, cell(trial.candidate.describe()),
                             cell(trial.reason), trial.mean_s > 0 ? fmt::format("{:.4f}", trial.mean_s) : "–",
                             scored ? fmt::format("{:.2f}×", std::exp(trial.log_speedup)) : "–",
                             trial.need_gib ? fmt::format("≥ {:.2f}", *trial.need_gib) : gib(trial.peak_gib),
                             hours(trial.cost_s), cell(verdict_of(trial)));
-    }
+    };
+    for (const auto& trial : state.stopped) add(trial);
+    for (const auto& trial : state.trials) add(trial);
     return text + "\nThe search gain chose what to re-test; it is biased upward and is not the result.\n\n";
 }
 

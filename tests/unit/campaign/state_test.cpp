@@ -64,6 +64,25 @@ TEST_CASE("a campaign's state is the fold of its events", "[campaign]") {
     CHECK(state->elapsed_s == Approx(35));
 }
 
+TEST_CASE("a stopped attempt stays in the ledger when its trial is run again", "[campaign]") {
+    auto events = campaign();
+    TrialRecord stopped = trial("t-3", "candidate", OutcomeKind::transient);
+    stopped.cancelled = true;
+    TrialRecord again = trial("t-3", "candidate", OutcomeKind::valid, 0.1);
+    TrialRecord open = again;
+    open.finished = false;
+    events.push_back(event("trial_finished", {{"trial", to_json(stopped)}}, 1010));
+    events.push_back(event("session_started", json::object(), 2000));
+    events.push_back(event("trial_started", {{"trial", to_json(open)}}, 2001));
+    events.push_back(event("trial_finished", {{"trial", to_json(again)}}, 2011));
+    const auto state = fold(events, "/runs/r");
+    REQUIRE(state);
+    CHECK(state->trials.size() == 4);
+    CHECK(state->ledger()[1].runs == 4);
+    CHECK(state->ledger()[1].failed == 2);
+    CHECK(state->ledger()[1].device_s == Approx(80));
+}
+
 TEST_CASE("the ledger counts failed and rejected trials too", "[campaign]") {
     const auto state = fold(campaign(), "/runs/r");
     REQUIRE(state);
