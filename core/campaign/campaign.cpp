@@ -155,13 +155,17 @@ Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptio
     state.run_id = make_run_id(*services.clock);
     const fs::path runs = options.runs_dir.empty() ? contract.root / ".infrarsi" / "runs" : options.runs_dir;
     state.run_dir = runs / state.run_id;
-    if (auto made = make_folders(state.run_dir); !made) {
-        return fail(made.error().kind(), "{}; give a folder that can be written with --out", made.error().message());
-    }
-    INFRARSI_ASSIGN(impl->lock, RunLock::acquire(runs.parent_path() / "lock", state.run_id));
+    INFRARSI_ASSIGN(impl->lock, RunLock::of_project(contract.root, runs, state.run_id));
     INFRARSI_TRY(check_frozen(impl->contract));
     auto snapshot = take_snapshot(impl->contract, state.run_dir / "snapshot");
-    if (!snapshot) return wrap(std::move(snapshot).error(), "taking a snapshot of the working tree");
+    if (!snapshot) {
+        [[maybe_unused]] auto removed = remove_tree(state.run_dir);
+        if (snapshot.error().kind() == ErrorKind::resource) {
+            return fail(ErrorKind::resource, "{}; free some space, or give another disk with --out",
+                        snapshot.error().describe());
+        }
+        return Unexpected(std::move(snapshot).error());
+    }
 
     const auto environment = services.target->fingerprint();
     const std::string nonce = random_hex(16);
@@ -200,13 +204,10 @@ Expected<Campaign> Campaign::resume(const fs::path& run_dir, const CampaignOptio
     std::error_code error;
     const fs::path dir = fs::canonical(run_dir, error);
     if (error) return fail(ErrorKind::not_found, "there is no run at {}: {}", run_dir.string(), error.message());
-    INFRARSI_ASSIGN(impl->lock, RunLock::acquire(dir.parent_path().parent_path() / "lock", dir.filename().string()));
+    INFRARSI_ASSIGN(const CampaignState before, load_state(dir, services.key));
+    INFRARSI_ASSIGN(impl->lock, RunLock::of_project(before.root, dir.parent_path(), dir.filename().string()));
     INFRARSI_ASSIGN(impl->journal, Journal::open(dir, services.key, *services.clock));
     INFRARSI_ASSIGN(impl->state, fold(impl->journal->events(), dir));
-    if (impl->state.run_id.empty()) {
-        return fail(ErrorKind::corrupt, "the run {} ended before its first event was written: start a new one",
-                    dir.string());
-    }
     json overrides = impl->state.overrides();
     overrides.update(to_json(options.overrides));
     json body = {{"overrides", overrides}};
@@ -241,7 +242,10 @@ Expected<fs::path> newest_run(const fs::path& runs_dir) {
     std::error_code error;
     fs::path newest;
     for (const auto& entry : fs::directory_iterator(runs_dir, error)) {
-        if (!fs::exists(entry.path() / "events.jsonl")) continue;
+        std::error_code ignored;
+        // A run whose first event was never written has nothing to show.
+        const auto bytes = fs::file_size(entry.path() / "events.jsonl", ignored);
+        if (ignored || bytes == 0) continue;
         if (newest.empty() || entry.path().filename() > newest.filename()) newest = entry.path();
     }
     if (newest.empty()) {
@@ -257,6 +261,10 @@ Expected<CampaignState> load_state(const fs::path& run_dir, std::string_view key
         return fail(ErrorKind::not_found, "{} is not a run: it has no events.jsonl", run_dir.string());
     }
     INFRARSI_ASSIGN(const JournalRead read, read_journal(run_dir, key));
+    if (read.events.empty()) {
+        return fail(ErrorKind::corrupt, "the run {} ended before its first event was written: start a new one",
+                    run_dir.string());
+    }
     return fold(read.events, run_dir);
 }
 

@@ -97,7 +97,7 @@ private:
 // The newest run under `runs_dir` (by its first event's name); not_found says where it looked.
 [[nodiscard]] Expected<std::filesystem::path> newest_run(const std::filesystem::path& runs_dir);
 
-// Reads a run's journal and folds it.
+// Reads a run's journal and folds it. corrupt when it has no event, or does not verify.
 [[nodiscard]] Expected<CampaignState> load_state(const std::filesystem::path& run_dir, std::string_view key);
 
 // The contract as that campaign used it: its recorded text with its overrides.

@@ -35,6 +35,25 @@ Expected<RunLock> RunLock::acquire(const std::filesystem::path& lock_file, const
     return lock;
 }
 
+Expected<RunLock> RunLock::of_project(const std::filesystem::path& root, const std::filesystem::path& runs_dir,
+                                      const std::string& run_id) {
+    if (auto made = make_folders(runs_dir); !made) {
+        return fail(made.error().kind(), "{}; give a folder that can be written with --out", made.error().message());
+    }
+    const std::filesystem::path own = root / ".infrarsi";
+    auto lock = acquire(own / "lock", run_id);
+    if (!lock) {
+        if (lock.error().kind() == ErrorKind::conflict) return lock;
+        return acquire(runs_dir / "lock", run_id);
+    }
+    // What this program keeps here is no part of the repository.
+    std::error_code ignored;
+    if (!std::filesystem::exists(own / ".gitignore", ignored)) {
+        [[maybe_unused]] auto written = write_file(own / ".gitignore", "*\n");
+    }
+    return lock;
+}
+
 RunLock& RunLock::operator=(RunLock&& other) noexcept {
     if (this != &other) {
         empty_file();

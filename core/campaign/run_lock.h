@@ -15,6 +15,10 @@ class RunLock {
 public:
     // conflict names the owner (pid, run). A lock file whose owner died is taken over silently.
     [[nodiscard]] static Expected<RunLock> acquire(const std::filesystem::path& lock_file, const std::string& run_id);
+    // The lock of the project at `root`, wherever its runs are kept: <root>/.infrarsi/lock or, where the project cannot
+    // be written to, <runs_dir>/lock. Makes `runs_dir`. As acquire; io or resource when nothing can be written.
+    [[nodiscard]] static Expected<RunLock> of_project(const std::filesystem::path& root,
+                                                      const std::filesystem::path& runs_dir, const std::string& run_id);
     RunLock(RunLock&& other) noexcept = default;
     RunLock& operator=(RunLock&& other) noexcept;
     ~RunLock();

@@ -122,6 +122,27 @@ TEST_CASE("one runner at a time, and a dead one's lock is free", "[campaign]") {
     CHECK(RunLock::acquire(file, "run-c"));
 }
 
+TEST_CASE("a project has one lock, wherever its runs are kept", "[campaign]") {
+    TempDir dir;
+    const auto root = dir.path() / "project";
+    {
+        auto lock = RunLock::of_project(root, dir.path() / "a/runs", "run-a");
+        REQUIRE(lock);
+        CHECK(std::filesystem::is_directory(dir.path() / "a/runs"));
+        CHECK_FALSE(std::filesystem::exists(dir.path() / "a/lock"));
+        CHECK(*read_file(root / ".infrarsi/.gitignore") == "*\n");
+        const auto second = RunLock::of_project(root, dir.path() / "b/runs", "run-b");
+        REQUIRE_FALSE(second);
+        CHECK(second.error().kind() == ErrorKind::conflict);
+    }
+    // A file in the place of the folder stands for a project that cannot be written to.
+    REQUIRE(write_file(dir.path() / "fixed", ""));
+    CHECK(RunLock::of_project(dir.path() / "fixed", dir.path() / "c", "run-c"));
+    const auto nowhere = RunLock::of_project(root, dir.path() / "fixed/runs", "run-d");
+    REQUIRE_FALSE(nowhere);
+    CHECK(nowhere.error().message().find("--out") != std::string::npos);
+}
+
 TEST_CASE("the key is made once, kept private, and refused when others can read it", "[campaign]") {
     TempDir dir;
     const auto config = dir.path() / "config";
