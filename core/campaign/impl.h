@@ -18,6 +18,11 @@ struct Campaign::Impl {
     [[nodiscard]] Expected<void> record(const std::string& type, nlohmann::json body);
     // Runs a trial that has not finished yet, or gives the finished one. The record comes back complete.
     [[nodiscard]] Expected<TrialRecord> run_one(TrialRecord trial, std::stop_token stop);
+    // A trial of the search that a dead runner left behind.
+    [[nodiscard]] const TrialRecord* open_candidate() const;
+    // Brings those to an end without running anything: one that has ended gets its receipt, one that still runs is
+    // stopped.
+    [[nodiscard]] Expected<void> settle();
     [[nodiscard]] double elapsed_s() const;
     // Fills what a receipt says into the record: outcome, verdict, score, memory, cost.
     [[nodiscard]] Expected<void> complete(TrialRecord& trial, const Receipt& receipt);

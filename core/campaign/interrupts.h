@@ -18,6 +18,7 @@ public:
         soft_.request_stop();
         if (level >= 2 || policy_ == Policy::stop) hard_.request_stop();
     }
+    [[nodiscard]] Policy policy() const { return policy_; }
     // Stops reference runs and the search.
     [[nodiscard]] std::stop_token search() const { return soft_.get_token(); }
     // Stops everything.

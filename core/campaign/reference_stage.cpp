@@ -16,8 +16,8 @@ constexpr double kFirstTimeoutS = 4 * 3600;
 constexpr double kSilenceS = 900;
 
 // Why a reference cannot be used, and the way out.
-Error unusable(const TrialRecord& trial, const Receipt& receipt, const std::filesystem::path& run_dir) {
-    const std::string logs = fmt::format("see {}", (run_dir / "trials" / trial.id / "stderr.log").string());
+Error unusable(const TrialRecord& trial, const Receipt& receipt, const TrialSetup& setup) {
+    const std::string logs = fmt::format("see {}", (setup.trials_dir / trial.id / "stderr.log").string());
     const auto sentence = [&](std::string what) { return Error(ErrorKind::unsupported, std::move(what)); };
     if (!receipt.execution.error.empty()) {
         return sentence(
@@ -34,7 +34,7 @@ Error unusable(const TrialRecord& trial, const Receipt& receipt, const std::file
         return sentence(
             fmt::format("the unchanged job printed nothing for {:.0f} s and made {} of {} updates: it hangs, or "
                         "waits for other ranks; {}",
-                        kSilenceS, receipt.series.size(), receipt.updates, logs));
+                        setup.silence_s, receipt.series.size(), receipt.updates, logs));
     }
     if (receipt.execution.timed_out == "wall") {
         return sentence(
@@ -120,7 +120,7 @@ Expected<void> Campaign::measure_reference() {
         }
         // One bad repeat of a job that ran before is the host's; two are the job's.
         if (trial.outcome != OutcomeKind::transient || ++failed > 1) {
-            if (runs.empty() || ++failed > 1) return Unexpected(unusable(trial, receipt, impl.state.run_dir));
+            if (runs.empty() || ++failed > 1) return Unexpected(unusable(trial, receipt, impl.setup));
         }
     }
     DoctorResult doctor;

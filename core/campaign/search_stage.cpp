@@ -110,8 +110,23 @@ Expected<void> check_evidence(const Contract& contract, const CampaignState& sta
 
 }  // namespace
 
+const TrialRecord* Campaign::Impl::open_candidate() const {
+    const auto open = std::find_if(state.trials.begin(), state.trials.end(), [](const TrialRecord& trial) {
+        return trial.role == "candidate" && !trial.finished;
+    });
+    return open == state.trials.end() ? nullptr : &*open;
+}
+
+Expected<void> Campaign::Impl::settle() {
+    std::stop_source stopped;
+    stopped.request_stop();
+    while (const TrialRecord* open = open_candidate()) INFRARSI_TRY(run_one(*open, stopped.get_token()));
+    return {};
+}
+
 Expected<void> Campaign::end_search(const std::string& why) {
     if (impl_->state.search_done) return {};
+    INFRARSI_TRY(impl_->settle());
     return impl_->record("search_finished", {{"why", why}});
 }
 
@@ -142,14 +157,17 @@ Expected<void> Campaign::search() {
     for (;;) {
         if (stop.stop_requested()) {
             INFRARSI_TRY(impl.record("interrupted", {{"stage", "search"}}));
-            return end_search("stopped by the user");
+            if (!impl.services.interrupts->all().stop_requested()) return end_search("stopped by the user");
+            INFRARSI_TRY(impl.settle());
+            const std::string run_dir = impl.state.run_dir.string();
+            return fail(ErrorKind::cancelled,
+                        "stopped in the search; `infrarsi run --resume {}` goes on from here, `infrarsi finish {}` "
+                        "re-verifies the best so far",
+                        run_dir, run_dir);
         }
         // A trial that a dead runner left behind comes first: it is paid for already.
-        const auto open =
-            std::find_if(impl.state.trials.begin(), impl.state.trials.end(),
-                         [](const TrialRecord& trial) { return trial.role == "candidate" && !trial.finished; });
         TrialRecord trial;
-        if (open != impl.state.trials.end()) {
+        if (const TrialRecord* open = impl.open_candidate()) {
             trial = *open;
         } else {
             if (const auto why = why_stop(impl.contract, impl.state, impl.elapsed_s())) return end_search(*why);

@@ -39,10 +39,12 @@ public:
     Expected<Receipt> run() {
         INFRARSI_ASSIGN(auto earlier, earlier_receipt());
         if (earlier) return std::move(*earlier);
-        if (wait_.stop.stop_requested())
-            return fail(ErrorKind::cancelled, "stopped before trial {} began", request_.id);
+        // First the job of a dead runner: asked to stop, it must be stopped too, and what it did is charged.
         INFRARSI_ASSIGN(auto agent, adopt());
         if (!agent) {
+            if (wait_.stop.stop_requested()) {
+                return fail(ErrorKind::cancelled, "stopped before trial {} began", request_.id);
+            }
             if (auto prepared = prepare(); !prepared) {
                 tidy();
                 return Unexpected(std::move(prepared).error());
