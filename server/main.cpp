@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,12 @@ Expected<int> dispatch(const Program& program, const Options& options) {
     return kExitDone;
 }
 
+// The others run nothing that must be stopped with care: there, Ctrl-C is the system's.
+bool runs_trials(Command command) {
+    return command == Command::doctor || command == Command::run || command == Command::optimize ||
+           command == Command::finish;
+}
+
 int report_error(const Error& error, bool as_json) {
     if (as_json) {
         nlohmann::json body = {{"error", {{"kind", to_string(error.kind())}, {"message", error.describe()}}}};
@@ -52,7 +59,9 @@ int run(int argc, char** argv, char** env) {
         return *line.exit_code;
     }
     Interrupts interrupts(line.options.on_interrupt);
-    const SignalWatch signals(interrupts);
+    std::optional<SignalWatch> signals;
+    if (runs_trials(line.options.command)) signals.emplace(interrupts);
+    std::signal(SIGPIPE, SIG_IGN);
     SystemClock clock;
     const auto target = make_local_target();
     Program program;

@@ -1,8 +1,11 @@
 #include "server/cli/signals.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <thread>
 
+#include "server/cli/exit_codes.h"
 #include "server/cli/output.h"
 
 namespace infrarsi {
@@ -16,7 +19,6 @@ SignalWatch::SignalWatch(Interrupts& interrupts) : impl_(std::make_unique<Impl>(
     sigemptyset(&impl_->signals);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&impl_->signals, number);
     pthread_sigmask(SIG_BLOCK, &impl_->signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
     impl_->thread = std::jthread([&interrupts, signals = impl_->signals](const std::stop_token& stop) {
         int count = 0;
         while (!stop.stop_requested()) {
@@ -24,10 +26,16 @@ SignalWatch::SignalWatch(Interrupts& interrupts) : impl_(std::make_unique<Impl>(
             if (sigtimedwait(&signals, nullptr, &wait) < 0) continue;
             ++count;
             interrupts.request();
-            print_err(
-                count == 1
-                    ? "\nStopping the running trial. The best so far is re-verified next; once more ends at once.\n"
-                    : "\nEnding at once.\n");
+            if (count == 1 && interrupts.policy() == Interrupts::Policy::verify) {
+                print_err(
+                    "\nStopping the running trial. The best so far is re-verified next; once more ends at once.\n");
+            } else if (count <= 2) {
+                print_err("\nEnding at once.\n");
+            } else {
+                // Something does not answer, a dead network disk perhaps. The journal needs no farewell.
+                print_err("\nLeaving without tidying up; `infrarsi run --resume` goes on from here.\n");
+                ::_exit(exit_code_of(ErrorKind::cancelled));
+            }
         }
     });
 }

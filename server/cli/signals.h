@@ -1,5 +1,6 @@
 #pragma once
-// SIGINT, SIGTERM and SIGHUP as requests to stop. They are blocked in every thread and read by one.
+// SIGINT, SIGTERM and SIGHUP as requests to stop, for commands that run trials. They are blocked in every thread and
+// read by one; a third ends the process where it stands.
 
 #include <memory>
 
