@@ -108,9 +108,9 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
     } else if (trial.outcome == OutcomeKind::oom) {
         trial.verdict_reason =
             fmt::format("out of memory: it needs at least {:.3f} GiB{}", receipt.oom->need_gib,
-                        receipt.memory.cap_gib ? fmt::format(", {:.3f} GiB over the cap",
-                                                             receipt.oom->need_gib - *receipt.memory.cap_gib)
-                                               : "");
+                        receipt.memory.cap_gib
+                            ? fmt::format(", {:.3f} GiB over the cap", receipt.oom->need_gib - *receipt.memory.cap_gib)
+                            : "");
     } else if (trial.outcome == OutcomeKind::ineffective) {
         trial.verdict_reason = receipt.ineffective.front();
     } else if (trial.outcome != OutcomeKind::valid) {
@@ -119,6 +119,11 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
         if (trial.outcome == OutcomeKind::failed && !receipt.failures.empty()) {
             trial.verdict_reason += fmt::format(" ({}: {})", receipt.failures.front().failure_class,
                                                 receipt.failures.front().text.substr(0, 160));
+        }
+        const auto rejecting = verdict.rejecting(contract.invariants);
+        for (std::size_t i = 1; i < rejecting.size() && i < 4; ++i) {
+            if (rejecting[i] == InvariantId::no_errors) continue;  // said above, in the job's own words
+            trial.verdict_reason += fmt::format("; {}: {}", to_string(rejecting[i]), verdict[rejecting[i]].evidence);
         }
     }
     if (trial.outcome == OutcomeKind::valid && state.doctor && trial.median_s > 0) {

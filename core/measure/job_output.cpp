@@ -37,6 +37,7 @@ public:
     void see(const OutputRow& row) {
         const int line = ++line_numbers_[row.is_error ? 1 : 0];
         const auto text = clean_line(row.text);
+        name_exception(row);
         scan(row, row.text, line);
         if (auto reading = readers_[row.is_error ? 1 : 0]->read(text)) {
             keep(row, std::move(*reading));
@@ -59,6 +60,14 @@ public:
     }
 
 private:
+    // A traceback is named by its exception, the first line after it that is not indented.
+    void name_exception(const OutputRow& row) {
+        auto& open = open_traceback_[row.is_error ? 1 : 0];
+        if (!open || row.text.empty() || row.text.front() == ' ' || row.text.front() == '\t') return;
+        output_.failures[*open].text = row.text.substr(0, 2000);
+        open.reset();
+    }
+
     void scan(const OutputRow& row, std::string_view text, int line) {
         const auto signature = match_failure(text);
         if (!signature || signature->warning) {
@@ -77,6 +86,9 @@ private:
         const bool is_new = seen_.insert({failure.failure_class, row.is_error}).second;
         if ((is_new || failure.failure_class == "collective") && output_.failures.size() < kMostFailures) {
             output_.failures.push_back(failure);
+            if (failure.text.starts_with("Traceback (")) {
+                open_traceback_[row.is_error ? 1 : 0] = output_.failures.size() - 1;
+            }
         }
         primary_.see(*signature, std::move(failure));
     }
@@ -104,6 +116,7 @@ private:
     std::unique_ptr<LogReader> readers_[2];
     int line_numbers_[2] = {0, 0};
     std::set<std::pair<std::string, bool>> seen_;
+    std::optional<std::size_t> open_traceback_[2];  // index into the failures
     PrimaryFailure primary_;
     JobOutput output_;
     bool rich_ = false;

@@ -48,8 +48,12 @@ std::string Candidate::signature() const {
 }
 
 std::string Candidate::describe() const {
+    constexpr std::size_t kNamed = 3;
     std::string text = infrarsi::describe(settings);
-    if (!patches.empty()) text += fmt::format(" + {} patch{}", patches.size(), patches.size() == 1 ? "" : "es");
+    for (std::size_t i = 0; i < patches.size() && i < kNamed; ++i) {
+        text += fmt::format(" + {}", patches[i].title.empty() ? "a patch" : "patch " + patches[i].title);
+    }
+    if (patches.size() > kNamed) text += fmt::format(" + {} more", patches.size() - kNamed);
     return text;
 }
 

@@ -28,7 +28,7 @@ struct Candidate {
     [[nodiscard]] bool is_reference() const { return settings.empty() && patches.empty(); }
     // SHA-256 over settings and patch digests: the identity for the visited set and the cache.
     [[nodiscard]] std::string signature() const;
-    // `micro_batch=4 compile=true + 1 patch`.
+    // `micro_batch=4 compile=true + patch sdpa`.
     [[nodiscard]] std::string describe() const;
 };
 

@@ -251,8 +251,17 @@ private:
             const FileStamp& now = after.at(path);
             receipt.frozen_before[path] = before.digest;
             receipt.frozen_after[path] = now.digest;
-            if (!now.same_file_state(before)) receipt.frozen_touched.push_back(path);
+            if (!now.same_file_state(before) || was_refused(receipt, path)) receipt.frozen_touched.push_back(path);
         }
+    }
+
+    // The job tried to write to a file that the sandbox held read-only: the attempt counts, not its luck.
+    static bool was_refused(const Receipt& receipt, const std::string& path) {
+        return std::any_of(receipt.failures.begin(), receipt.failures.end(), [&](const FailureLine& failure) {
+            const bool is_refusal = failure.text.find("Read-only file system") != std::string::npos ||
+                                    failure.text.find("Permission denied") != std::string::npos;
+            return is_refusal && failure.text.find(path) != std::string::npos;
+        });
     }
 
     // What the hook saw of the software, from its first greeting.

@@ -184,6 +184,21 @@ TEST_CASE("failing lines are found in both streams, the root cause first", "[mea
     CHECK(receipt.oom->need_gib == Approx(11.0));
 }
 
+TEST_CASE("a traceback is named by its exception", "[measure]") {
+    Folder folder;
+    folder.write("output.jsonl", R"({"t":1,"s":"e","l":"Traceback (most recent call last):"})"
+                                 "\n"
+                                 R"x({"t":2,"s":"e","l":"  File \"train.py\", line 3, in <module>"})x"
+                                 "\n"
+                                 R"({"t":2,"s":"o","l":"another stream"})"
+                                 "\n"
+                                 R"x({"t":3,"s":"e","l":"OSError: [Errno 30] Read-only file system: 'loss.py'"})x"
+                                 "\n");
+    const auto receipt = read(folder);
+    REQUIRE_FALSE(receipt.failures.empty());
+    CHECK(receipt.failures[0].text == "OSError: [Errno 30] Read-only file system: 'loss.py'");
+}
+
 TEST_CASE("what was requested is compared with what the job held", "[measure]") {
     Folder folder;
     folder.write(

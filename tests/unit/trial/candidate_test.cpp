@@ -41,11 +41,11 @@ TEST_CASE("a signature is the identity of what runs", "[trial]") {
 TEST_CASE("a candidate says what it is in a line", "[trial]") {
     Candidate candidate{{{"micro_batch", std::int64_t{4}}, {"compile", true}}, {}};
     CHECK(candidate.describe() == "compile=true micro_batch=4");
-    candidate.patches.resize(1);
-    CHECK(candidate.describe() == "compile=true micro_batch=4 + 1 patch");
-    candidate.patches.resize(2);
+    candidate.patches = {{"sdpa", "", "user"}};
+    CHECK(candidate.describe() == "compile=true micro_batch=4 + patch sdpa");
+    candidate.patches.resize(5);
     candidate.settings.clear();
-    CHECK(candidate.describe() == "reference + 2 patches");
+    CHECK(candidate.describe() == "reference + patch sdpa + a patch + a patch + 2 more");
     CHECK(Candidate{}.is_reference());
     CHECK_FALSE(candidate.is_reference());
 }

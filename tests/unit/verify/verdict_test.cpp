@@ -158,6 +158,28 @@ TEST_CASE("the permitted precisions are the menu and the reference's own", "[ver
     CHECK(judged(receipt, rules)[Id::precision].status == Status::fail);
 }
 
+TEST_CASE("a noisy host does not make two clocks of one run disagree", "[verify]") {
+    auto evidence = sample::evidence();
+    auto receipt = sample::receipt(1.0);
+    // Steps scatter widely, both clocks see each of them; a state check after update 15 is in 15 by the job's clock and
+    // in 16 by the harness's.
+    const auto scatter = [](Receipt& r, unsigned seed) {
+        double t = 1;
+        for (auto& u : r.series) {
+            seed = seed * 1664525u + 1013904223u;
+            const double step = 0.5 + 1.0 * (seed >> 8) / double(1u << 24);
+            u.reported_s = step + (u.n == 15 ? 0.3 : 0.0) - (u.n == 16 ? 0.3 : 0.0);
+            t += step;
+            u.t_s = t;
+        }
+        r.execution.duration_s = t + 1;
+        r.execution.wall_end_s = r.execution.wall_start_s + t + 1;
+    };
+    scatter(receipt, 7);
+    scatter(evidence.reference, 99);
+    CHECK(judge(receipt, evidence, {})[Id::timing_consistent].status == Status::pass);
+}
+
 TEST_CASE("a constant cost that the job does not time is not a lie", "[verify]") {
     auto evidence = sample::evidence();
     auto receipt = sample::receipt(0.4);
