@@ -3,8 +3,9 @@
 #
 #   {"figure": what, "value": number, "unit": unit, "goal": "< 100" or null}
 #
-# tests/bench/run.sh [FIGURE...] prints only those whose names contain one of the words. Wall time of this machine as it
-# is now: on a busy one the figures are worse, so each is the median of several runs. A goal that is missed is no error.
+# tests/bench/run.sh [FIGURE...] prints only those whose names contain one of the words. Each is the median of several
+# runs on this machine as it is now. The start and init are wall time, so a busy machine makes them worse; what only
+# computes is CPU time. A goal that is missed is no error.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 "$root/scripts/build" release --target infrarsi_bench
