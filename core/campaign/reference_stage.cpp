@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/campaign/impl.h"
+#include "core/campaign/unusable_reference.h"
 #include "core/measure/window.h"
 #include "core/verify/loss_power.h"
 
@@ -14,57 +15,6 @@ namespace {
 
 constexpr double kFirstTimeoutS = 4 * 3600;
 constexpr double kSilenceS = 900;
-
-// Why a reference cannot be used, and the way out.
-Error unusable(const TrialRecord& trial, const Receipt& receipt, const TrialSetup& setup) {
-    const std::string logs = fmt::format("see {}", (setup.trials_dir / trial.id / "stderr.log").string());
-    const auto sentence = [&](std::string what) { return Error(ErrorKind::unsupported, std::move(what)); };
-    if (!receipt.execution.error.empty()) {
-        return sentence(
-            fmt::format("the job could not be started: {}; check launch.command and launch.cwd in infrarsi.yaml",
-                        receipt.execution.error));
-    }
-    if (receipt.oom) {
-        return sentence(
-            fmt::format("the unchanged job runs out of memory (it needs at least {:.2f} GiB): raise "
-                        "invariants.memory_cap_gib or make the job smaller; {}",
-                        receipt.oom->need_gib, logs));
-    }
-    if (receipt.execution.timed_out == "silence") {
-        return sentence(
-            fmt::format("the unchanged job printed nothing for {:.0f} s and made {} of {} updates: it hangs, or "
-                        "waits for other ranks; {}",
-                        setup.silence_s, receipt.series.size(), receipt.updates, logs));
-    }
-    if (receipt.execution.timed_out == "wall") {
-        return sentence(
-            fmt::format("the unchanged job reached the time limit after {} of {} updates: set launch.timeout "
-                        "higher or launch.updates lower; {}",
-                        receipt.series.size(), receipt.updates, logs));
-    }
-    const int code = receipt.execution.exit_code.value_or(0);
-    if (code != 0 || receipt.execution.signal) {
-        std::string why = receipt.failures.empty() ? std::string() : ": " + receipt.failures.front().text;
-        return sentence(fmt::format("the unchanged job fails ({}){}; run it by hand first; {}",
-                                    receipt.execution.signal ? fmt::format("signal {}", *receipt.execution.signal)
-                                                             : fmt::format("exit code {}", code),
-                                    why, logs));
-    }
-    if (receipt.series.empty()) {
-        return sentence(fmt::format(
-            "the job ended without a single optimizer update that could be seen: it never called step() of a torch "
-            "optimizer and printed no step line that is known; paste the hook lines of adapters/README.md into its "
-            "loop, "
-            "or print lines such as `step 1 | loss 2.5 | dt 100 ms`; {}",
-            logs));
-    }
-    if (static_cast<int>(receipt.series.size()) < receipt.updates) {
-        return sentence(
-            fmt::format("the unchanged job made {} updates, launch.updates asks for {}: set launch.updates to {}",
-                        receipt.series.size(), receipt.updates, receipt.series.size()));
-    }
-    return sentence(fmt::format("the unchanged job breaks its own contract: {}; {}", trial.verdict_reason, logs));
-}
 
 PhaseShares shares_of(const WindowStats& stats) {
     PhaseShares shares;
@@ -120,7 +70,7 @@ Expected<void> Campaign::measure_reference() {
         }
         // One bad repeat of a job that ran before is the host's; two are the job's.
         if (trial.outcome != OutcomeKind::transient || ++failed > 1) {
-            if (runs.empty() || ++failed > 1) return Unexpected(unusable(trial, receipt, impl.setup));
+            if (runs.empty() || ++failed > 1) return Unexpected(unusable_reference(trial, receipt, impl.setup));
         }
     }
     DoctorResult doctor;

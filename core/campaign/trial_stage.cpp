@@ -18,9 +18,11 @@ bool is_transient(const Receipt& receipt) {
     return !receipt.execution.error.empty() && receipt.series.empty() && !receipt.oom;
 }
 
-// The unchanged job is what it is: items that nobody can check do not make it invalid, only failed ones do.
+// The unchanged job is what it is: items that nobody can check do not make it invalid, only failed ones do. A run
+// without a single update shows nothing, though, whatever its exit code.
 bool stands(const Receipt& receipt, const Verdict& verdict) {
     if (!receipt.candidate.is_reference()) return verdict.valid;
+    if (receipt.series.empty()) return false;
     return std::none_of(verdict.results.begin(), verdict.results.end(),
                         [](const InvariantResult& result) { return result.status == Status::fail; });
 }
@@ -114,7 +116,7 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
     } else if (trial.outcome == OutcomeKind::ineffective) {
         trial.verdict_reason = receipt.ineffective.front();
     } else if (trial.outcome != OutcomeKind::valid) {
-        trial.verdict_reason = verdict.reason;
+        trial.verdict_reason = verdict.reason.empty() ? "no optimizer update was seen" : verdict.reason;
         // What the job itself said is nearer to the cause than its exit code.
         if (trial.outcome == OutcomeKind::failed && !receipt.failures.empty()) {
             trial.verdict_reason += fmt::format(" ({}: {})", receipt.failures.front().failure_class,
@@ -160,6 +162,9 @@ Expected<TrialRecord> Campaign::Impl::run_one(TrialRecord trial, std::stop_token
         trial.outcome = OutcomeKind::rejected;
         trial.verdict_reason = receipt.error().describe();
         if (receipt.error().kind() == ErrorKind::frozen) trial.failed_invariants = {"frozen_files"};
+    } else if (receipt.error().kind() == ErrorKind::resource) {
+        return fail(ErrorKind::resource, "{}; free some space, then `infrarsi run --resume {}` goes on from here",
+                    receipt.error().describe(), state.run_dir.string());
     } else {
         return Unexpected(std::move(receipt).error());
     }

@@ -10,11 +10,11 @@ Expected<fs::path> find_contract(const Program& program, const std::string& targ
     if (!target.empty()) {
         const fs::path path = program.working_dir / target;
         std::error_code ignored;
+        if (!fs::exists(path, ignored)) return fail(ErrorKind::not_found, "there is no {}", path.string());
         if (fs::is_regular_file(path, ignored) && (path.extension() == ".yaml" || path.extension() == ".yml"))
             return path;
         const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
         if (fs::exists(folder / "infrarsi.yaml", ignored)) return folder / "infrarsi.yaml";
-        if (!fs::exists(path, ignored)) return fail(ErrorKind::not_found, "there is no {}", path.string());
         return fail(ErrorKind::not_found, "{} has no infrarsi.yaml: `infrarsi init {}` drafts one", folder.string(),
                     target);
     }
