@@ -53,6 +53,7 @@ int report_error(const Error& error, bool as_json) {
 }
 
 int run(int argc, char** argv, char** env) {
+    std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone away is no fault of ours
     const ParsedLine line = parse_command_line({argv + 1, argv + argc});
     if (line.exit_code) {
         (*line.exit_code == 0 ? print_out : print_err)(line.text);
@@ -61,7 +62,6 @@ int run(int argc, char** argv, char** env) {
     Interrupts interrupts(line.options.on_interrupt);
     std::optional<SignalWatch> signals;
     if (runs_trials(line.options.command)) signals.emplace(interrupts);
-    std::signal(SIGPIPE, SIG_IGN);
     SystemClock clock;
     const auto target = make_local_target();
     Program program;
