@@ -1,0 +1,98 @@
+"""Help, version, exit codes of the command line itself, and completion in real shells."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+from support import BIN, DONE, E2eTest, INVALID, Project
+
+COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "completion"]
+
+
+class CommandLine(E2eTest):
+    def setUp(self):
+        self.project = Project(self, git=False, contract=False)
+
+    def test_help(self):
+        text = self.project.run("--help").out
+        for command in COMMANDS:
+            self.assertIn(command, text)
+            self.assertIn("Usage", self.project.run(command, "--help").out)
+        self.assertIn("Exit codes", text)
+        self.assertEqual(self.project.run().out, text)
+        for flag in ("--llm", "--screens", "--max-wallclock", "--on-interrupt", "--target-speedup", "--out", "--branch",
+                     "--no-doctor", "--dry-run", "--entry", "--config", "--command", "--force", "--json"):
+            self.assertIn(flag, self.project.run("optimize", "--help").out)
+        self.assertIn("--resume", self.project.run("run", "--help").out)
+
+    def test_version(self):
+        self.assertRegex(self.project.run("--version").out, r"^infrarsi \d+\.\d+")
+
+    def test_mistakes(self):
+        for arguments in (["nonsense"], ["run", "--nonsense"], ["run", "--screens", "many"], ["run", "--screens", "-1"],
+                          ["optimize", ".", "--max-wallclock", "soon"], ["run", "--on-interrupt", "shrug"],
+                          ["run", "--target-speedup", "0.5"], ["completion", "tcsh"], ["init", ".", "--resume", "x"]):
+            with self.subTest(arguments):
+                result = self.project.fails(*arguments, expect=INVALID, says=["infrarsi: ", "--help"])
+                self.assertEqual(result.out, "")
+
+    def test_a_reader_that_leaves_is_no_fault(self):
+        done = subprocess.run("set -o pipefail; %s --help | true" % BIN, shell=True, executable="/bin/bash",
+                              stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_errors_as_json(self):
+        result = self.project.fails("run", "--json", expect=3, says=["infrarsi init"])
+        self.assertEqual(result.json()["error"]["kind"], "not_found")
+
+
+class Completion(E2eTest):
+    def setUp(self):
+        self.project = Project(self, git=False, contract=False)
+        bin_dir = os.path.join(self.project.home, "bin")
+        os.makedirs(bin_dir)
+        os.symlink(BIN, os.path.join(bin_dir, "infrarsi"))
+        self.env = dict(self.project.env, PATH=bin_dir + ":" + os.environ["PATH"])
+
+    def script(self, shell):
+        path = os.path.join(self.project.home, "completion." + shell)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.project.run("completion", shell).out)
+        return path
+
+    def bash(self, *words):
+        line = "source %s; COMP_WORDS=(infrarsi %s); COMP_CWORD=%d; _infrarsi; printf '%%s\\n' \"${COMPREPLY[@]}\"" % (
+            self.script("bash"), " ".join("'%s'" % word for word in words), len(words))
+        done = subprocess.run(["bash", "--norc", "-c", line], cwd=self.project.root, env=self.env, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash(self):
+        self.assertEqual(self.bash("opt"), ["optimize"])
+        self.assertEqual(set(self.bash("re")), {"report"})
+        self.assertLessEqual(set(COMMANDS), set(self.bash("")))
+        self.assertIn("train.sh", self.bash("tra"))
+        self.assertIn("--resume", self.bash("run", "--re"))
+        self.assertNotIn("--resume", self.bash("apply", "--"))
+        self.assertEqual(self.bash("optimize", "tr"), ["train.sh"])
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh(self):
+        subprocess.run(["zsh", "-n", self.script("zsh")], check=True)
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish(self):
+        subprocess.run(["fish", "-n", self.script("fish")], check=True)
+
+    def test_scripts_name_every_command(self):
+        for shell in ("zsh", "fish"):
+            with open(self.script(shell), encoding="utf-8") as file:
+                text = file.read()
+            for command in COMMANDS:
+                self.assertIn(command, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
