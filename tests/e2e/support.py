@@ -79,7 +79,7 @@ class Project:
         shutil.copy(JOB, self.path("job.py"))
         self.write("train.sh", "#!/usr/bin/env bash\n"
                                "# Starts the scripted job.\n"
-                               "exec %s job.py --micro-batch-size 1 --grad-accum 8 --updates 8 --step-ms 25%s%s\n"
+                               "exec %s job.py --micro-batch-size 1 --grad-accum 8 --updates 8 --step-ms 20%s%s\n"
                    % (sys.executable, "" if timed else " --untimed", job and " " + job))
         if contract:
             self.contract(**fields)

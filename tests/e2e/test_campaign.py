@@ -123,7 +123,7 @@ class Stages(E2eTest):
 class WorkingTree(E2eTest):
     def test_uncommitted_changes_are_part_of_the_job(self):
         project = Project(self)
-        project.write("train.sh", project.read("train.sh").replace("--step-ms 25", "--step-ms 60"))
+        project.write("train.sh", project.read("train.sh").replace("--step-ms 20", "--step-ms 60"))
         state = project.run("doctor", "--reference-runs", "2", "--json").json()
         self.assertGreater(state["doctor"]["reference_s"], 0.055)
 
