@@ -20,7 +20,7 @@ class Stages(E2eTest):
 
         doctor = project.run("doctor", "--json").json()
         self.assertEqual(len(doctor["trials"]), 3)
-        self.assertGreater(doctor["doctor"]["reference_s"], 0.02)
+        self.assertGreater(doctor["doctor"]["reference_s"], 0.0199)
         self.assertIsNone(doctor["result"])
 
         state = project.run("run", "--screens", "3", "--json").json()
