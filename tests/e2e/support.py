@@ -66,9 +66,9 @@ class Project:
     `timed`: the job prints its own step times too; the verifier then compares them with the harness's clock, which only a
     quiet machine keeps within 3 %."""
 
-    def __init__(self, test, name="project", git=True, contract=True, job="", timed=False, **fields):
+    def __init__(self, test, name="project", git=True, contract=True, job="", timed=False, place=None, **fields):
         self.test = test
-        self.home = tempfile.mkdtemp(prefix="infrarsi-e2e-")
+        self.home = tempfile.mkdtemp(prefix="infrarsi-e2e-", dir=place)
         test.addCleanup(self.remove)
         self.root = os.path.join(self.home, name)
         self.started = []

@@ -8,7 +8,8 @@ import subprocess
 import time
 import unittest
 
-from support import CONFLICT, CORRUPT, E2eTest, FROZEN, INVALID, IO, NOT_FOUND, Project, RESOURCE, UNSUPPORTED, WANTING
+from support import (BIN, CONFLICT, CORRUPT, E2eTest, FROZEN, INVALID, IO, NOT_FOUND, Project, RESOURCE, UNSUPPORTED,
+                     WANTING)
 
 
 def can_mount():
@@ -333,7 +334,8 @@ class Evidence(E2eTest):
 
 class Secrets(E2eTest):
     def test_the_job_sees_neither_keys_nor_the_harness(self):
-        project = Project(self, knobs="{}", constraints="[]", job="--spy")
+        # Not below /tmp, which a sandboxed job has to itself anyhow.
+        project = Project(self, knobs="{}", constraints="[]", job="--spy", place=os.path.dirname(BIN))
         project.run("run", "--reference-runs", "1", OPENAI_API_KEY="sk-not-for-the-job", MY_TOKEN="not-for-the-job",
                     AWS_SECRET_ACCESS_KEY="not-for-the-job", CUDA_TEST_SETTING="for-the-job")
         with open(os.path.join(project.run_dir(), "trials", "ref-1", "stdout.log"), encoding="utf-8") as file:
