@@ -122,10 +122,11 @@ Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& recei
             trial.verdict_reason += fmt::format(" ({}: {})", receipt.failures.front().failure_class,
                                                 receipt.failures.front().text.substr(0, 160));
         }
-        const auto rejecting = verdict.rejecting(contract.invariants);
-        for (std::size_t i = 1; i < rejecting.size() && i < 4; ++i) {
-            if (rejecting[i] == InvariantId::no_errors) continue;  // said above, in the job's own words
-            trial.verdict_reason += fmt::format("; {}: {}", to_string(rejecting[i]), verdict[rejecting[i]].evidence);
+        // Every further item that failed is named too; items that a failed run left unchecked say nothing of their own.
+        for (const InvariantId id : verdict.rejecting(contract.invariants)) {
+            const bool said = verdict.reason.starts_with(to_string(id)) || id == InvariantId::no_errors;
+            if (said || verdict[id].status != Status::fail) continue;
+            trial.verdict_reason += fmt::format("; {}: {}", to_string(id), verdict[id].evidence);
         }
     }
     if (trial.outcome == OutcomeKind::valid && state.doctor && trial.median_s > 0) {
