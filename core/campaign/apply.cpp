@@ -23,10 +23,12 @@ Expected<std::optional<std::string>> text_if_there(const fs::path& path) {
     return Unexpected(std::move(text).error());
 }
 
-void add_change(ApplyPlan& plan, const std::string& path, std::optional<std::string> old_text, std::string new_text) {
-    if (old_text && *old_text == new_text) return;
+void add_change(ApplyPlan& plan, const std::string& path, std::optional<std::string> old_text,
+                std::optional<std::string> new_text) {
+    if (old_text == new_text) return;
     FileChange change{path, std::move(old_text), std::move(new_text), {}};
-    change.diff = make_diff(path, change.old_text ? &*change.old_text : nullptr, &change.new_text);
+    change.diff =
+        make_diff(path, change.old_text ? &*change.old_text : nullptr, change.new_text ? &*change.new_text : nullptr);
     plan.files.push_back(std::move(change));
 }
 
@@ -88,6 +90,14 @@ Expected<ApplyPlan> plan_apply(const CampaignState& state) {
         if (now != then) moved.push_back(path);
         add_change(plan, path, std::move(now), new_text);
     }
+    for (const auto& path : measured.removed) {
+        INFRARSI_ASSIGN(auto now, text_if_there(contract.root / path));
+        INFRARSI_ASSIGN(const auto then, text_if_there(snapshot / path));
+        if (!now) continue;
+        all_there = false;
+        if (now != then) moved.push_back(path);
+        add_change(plan, path, std::move(now), std::nullopt);
+    }
     if (!moved.empty()) {
         return fail(
             ErrorKind::conflict,
@@ -95,7 +105,7 @@ Expected<ApplyPlan> plan_apply(const CampaignState& state) {
             "restore them (the measured text is under {}) or run the campaign again",
             fmt::join(moved, ", "), snapshot.string());
     }
-    plan.already_applied = all_there && !measured.files.empty();
+    plan.already_applied = all_there && !(measured.files.empty() && measured.removed.empty());
     INFRARSI_TRY(add_contract_change(plan, state, contract, measured.command));
     return plan;
 }
@@ -126,6 +136,22 @@ Expected<void> add_optimized_script(ApplyPlan& plan, const CampaignState& state)
     return {};
 }
 
+namespace {
+
+Expected<void> write_change(const fs::path& path, const FileChange& change) {
+    if (!change.new_text) {
+        std::error_code error;
+        if (!fs::remove(path, error) && error) {
+            return fail(ErrorKind::io, "cannot remove {}: {}", path.string(), error.message());
+        }
+        return {};
+    }
+    INFRARSI_TRY(make_folders(path.parent_path()));
+    return write_file(path, *change.new_text, change.path.ends_with(".sh") ? 0755 : 0644);
+}
+
+}  // namespace
+
 Expected<void> write_plan(const ApplyPlan& plan, const fs::path& backup_dir) {
     INFRARSI_TRY(make_folders(backup_dir));
     for (const auto& change : plan.files) {
@@ -142,9 +168,7 @@ Expected<void> write_plan(const ApplyPlan& plan, const fs::path& backup_dir) {
     Expected<void> outcome;
     for (; done < plan.files.size(); ++done) {
         const FileChange& change = plan.files[done];
-        const bool is_script = change.path.ends_with(".sh");
-        outcome = make_folders((plan.root / change.path).parent_path());
-        if (outcome) outcome = write_file(plan.root / change.path, change.new_text, is_script ? 0755 : 0644);
+        outcome = write_change(plan.root / change.path, change);
         if (!outcome) break;
     }
     if (outcome) return {};
@@ -173,7 +197,10 @@ std::string describe_diff(const ApplyPlan& plan) {
 json to_json(const ApplyPlan& plan) {
     json files = json::array();
     for (const auto& change : plan.files) {
-        files.push_back({{"path", change.path}, {"new", !change.old_text.has_value()}, {"diff", change.diff}});
+        files.push_back({{"path", change.path},
+                         {"new", !change.old_text.has_value()},
+                         {"removed", !change.new_text.has_value()},
+                         {"diff", change.diff}});
     }
     return {{"root", plan.root.string()},
             {"files", std::move(files)},

@@ -17,8 +17,8 @@ namespace infrarsi {
 struct FileChange {
     std::string path;                     // relative to the project root
     std::optional<std::string> old_text;  // nothing: the file is new
-    std::string new_text;
-    std::string diff;  // unified
+    std::optional<std::string> new_text;  // nothing: the file goes away
+    std::string diff;                     // unified
 };
 
 struct ApplyPlan {

@@ -84,13 +84,17 @@ Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& bra
     for (const auto& change : plan.files) {
         const std::string path = (prefix / change.path).lexically_normal().generic_string();
         INFRARSI_TRY(check_unchanged(repository.get(), path));
+        if (!change.new_text) {
+            if (git_index_remove_bypath(index.get(), path.c_str()) != 0) return git_failure("cannot remove " + path);
+            continue;
+        }
         git_index_entry entry{};
         if (const auto* known = git_index_get_bypath(index.get(), path.c_str(), 0)) entry.mode = known->mode;
         if (entry.mode == 0)
             entry.mode = change.path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
         entry.path = path.c_str();
-        if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text.data(), change.new_text.size()) !=
-            0) {
+        if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text->data(),
+                                        change.new_text->size()) != 0) {
             return git_failure("cannot store " + path);
         }
         if (git_index_add(index.get(), &entry) != 0) return git_failure("cannot add " + path);
