@@ -380,12 +380,14 @@ def bwrap_argv(spec, program, temp_dir, visible, hidden):
 
 def paths_to_keep_visible(spec):
     """What the job's interpreter needs and a private /tmp would hide."""
-    keep = [os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)]
+    keep = [sys.prefix, sys.base_prefix]
     env_path = spec["env"].get("PATH", "").split(":")
     for folder in env_path + [os.path.dirname(a) for a in spec["argv"][:1] if os.path.isabs(a)]:
         if os.path.isabs(folder):
             parent = os.path.dirname(folder.rstrip("/"))
-            keep.append(os.path.realpath(parent if os.path.exists(os.path.join(parent, "pyvenv.cfg")) else folder))
+            keep.append(parent if os.path.exists(os.path.join(parent, "pyvenv.cfg")) else folder)
+    # By the name that the job uses, which may lead over a symbolic link, and by the one that it stands for.
+    keep = list(dict.fromkeys([os.path.abspath(p) for p in keep] + [os.path.realpath(p) for p in keep]))
     return [p for p in keep if p not in ("/", "/tmp", "/var/tmp", "/run", "/var", "/usr")]
 
 
@@ -600,10 +602,7 @@ class Agent:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             if cap:
                 limit = int(float(cap) * GIB)
-                # The soft limit only: a job whose own script says `ulimit -d` must still be able to. A job that lifts it
-                # gains nothing, its sampled peak is judged against the cap.
-                hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-                resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
+                resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
         self.started_ns = now_ns()
         self.wall_start = time.time()

@@ -201,8 +201,9 @@ InvariantResult frozen_files(const Comparison& c) {
         }
     }
     if (!held.frozen_touched.empty()) {
-        return result_of(id, Status::fail,
-                         fmt::format("the job wrote, or tried to write, to {} during the run", held.frozen_touched.front()));
+        return result_of(
+            id, Status::fail,
+            fmt::format("the job wrote, or tried to write, to {} during the run", held.frozen_touched.front()));
     }
     return result_of(id, Status::pass,
                      held.frozen_before.empty()

@@ -245,14 +245,16 @@ class Sandbox(AgentCase):
         self.assertEqual(trial.lines(), ["0"])
 
     def test_only_the_writable_folder_is_writable(self):
-        trial = self.inside("touch %s/x /usr/x /etc/x; touch y /tmp/z /dev/shm/w && echo ok" % self.dir)
+        mine, shared = "/tmp/z-%d" % os.getpid(), "/dev/shm/w-%d" % os.getpid()
+        trial = self.inside("touch %s/x /usr/x /etc/x; touch y %s %s && echo ok" % (self.dir, mine, shared))
         self.assertEqual(trial.lines(), ["ok"])
         self.assertTrue(os.path.exists(os.path.join(self.tree, "y")))
-        self.assertFalse(os.path.exists("/tmp/z") or os.path.exists("/dev/shm/w"))
+        self.assertFalse(os.path.exists(mine) or os.path.exists(shared))
         self.assertFalse(os.path.exists(os.path.join(trial.out, "tmp")))
 
     def test_the_agent_cannot_be_seen_or_signalled(self):
-        trial = self.inside("ls /proc | grep -c '^[0-9]'; kill -9 -1; echo after")
+        trial = self.inside("n=$(ls /proc | grep -c '^[0-9]'); echo $n; [ $n -lt 8 ] && kill -9 -1; echo after")
+        # Never `kill -9 -1` unguarded: where the sandbox fell away it would end the machine.
         self.assertLess(int(trial.lines()[0]), 8)
         self.assertEqual(trial.agent_code, 0)
 
