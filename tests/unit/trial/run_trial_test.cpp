@@ -262,7 +262,7 @@ TEST_CASE("a hostile job reaches nothing but its own tree", "[trial]") {
             if (line.starts_with("REACHED ")) reached.insert(line.substr(8));
         }
         // In a private /tmp the way to the tree is made of empty folders of the job's own; nothing is there but them.
-        if (where == Where::tmp) {
+        if (campaign.root.string().starts_with("/tmp/")) {
             for (const char* harmless : {"repo", "climb", "new"}) reached.erase(harmless);
         }
         CHECK(reached == std::set<std::string>{"OWN", "DATA", "TEMP"});
