@@ -257,7 +257,7 @@ class JobFirst(HookCase):
         self.assertEqual(trial.lines(), ["fine", "copied"])
 
     def test_the_sandbox_with_workers(self):
-        trial = self.gpt("--workers", "2", sandbox={"kind": "bwrap", "writable": [self.tree], "network": "none"})
+        trial = self.gpt("--workers", "2", sandbox={"kind": "bwrap", "writable": [self.tree], "readonly": [JOBS], "network": "none"})
         self.assertEqual(trial.result["sandbox"]["why"], "")
         self.assertEqual(trial.series("tokens"), [128] * 4)
 
