@@ -24,7 +24,8 @@ TEST_CASE("a write that fails puts back what was written before it", "[campaign]
     ApplyPlan plan;
     plan.root = dir.path();
     plan.files = {{"a.py", "old\n", "new\n", {}}, {"gone.py", "x\n", std::nullopt, {}}};
-    plan.files.push_back({std::string(300, 'n') + ".py", std::nullopt, "a name that no file can have\n", {}});
+    std::filesystem::create_symlink("nowhere", dir / "sub");  // reads as missing, and no folder can be made there
+    plan.files.push_back({"sub/new.py", std::nullopt, "x\n", {}});
     const auto written = write_plan(plan, dir / "backup");
     REQUIRE_FALSE(written);
     CHECK(dir.read("a.py") == "old\n");
