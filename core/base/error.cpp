@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
@@ -55,6 +56,15 @@ std::string Error::describe() const {
 
 std::string errno_text(int error_number) {
     return std::generic_category().message(error_number);
+}
+
+ErrorKind errno_kind(int error_number) {
+    switch (error_number) {
+        case ENOENT: return ErrorKind::not_found;
+        case ENOSPC:
+        case EDQUOT: return ErrorKind::resource;
+        default: return ErrorKind::io;
+    }
 }
 
 void check_failed(const char* condition, const char* sentence, std::source_location where) {

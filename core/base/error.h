@@ -69,6 +69,8 @@ private:
 
 // errno as text, for `io` errors.
 [[nodiscard]] std::string errno_text(int error_number);
+// not_found for ENOENT, resource where the disk or the quota is full, else io.
+[[nodiscard]] ErrorKind errno_kind(int error_number);
 
 [[noreturn]] void check_failed(const char* condition, const char* sentence, std::source_location where);
 

@@ -7,43 +7,17 @@
 #include <cerrno>
 
 #include "core/base/digest.h"
+#include "core/base/owned_fd.h"
 
 namespace infrarsi {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-ErrorKind kind_of(int error_number) {
-    switch (error_number) {
-        case ENOENT: return ErrorKind::not_found;
-        case ENOSPC:
-        case EDQUOT: return ErrorKind::resource;
-        default: return ErrorKind::io;
-    }
-}
-
-class FileDescriptor {
-public:
-    explicit FileDescriptor(int fd) : fd_(fd) {}
-    FileDescriptor(const FileDescriptor&) = delete;
-    FileDescriptor& operator=(const FileDescriptor&) = delete;
-    ~FileDescriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    [[nodiscard]] int get() const { return fd_; }
-
-private:
-    int fd_;
-};
-
-}  // namespace
-
 Expected<std::string> read_file(const fs::path& path, std::size_t limit_bytes) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) {
         const int error = errno;
-        return fail(kind_of(error), "cannot read {}: {}", path.string(), errno_text(error));
+        return fail(errno_kind(error), "cannot read {}: {}", path.string(), errno_text(error));
     }
     std::string text;
     char buffer[1 << 16];
@@ -72,10 +46,10 @@ Expected<void> write_file(const fs::path& path, std::string_view text, int mode)
         target.parent_path() / fmt::format(".{}.{}.tmp", target.filename().string(), random_hex(4));
     const auto give_up = [&](int error, const char* step) {
         ::unlink(temporary.c_str());
-        return fail(kind_of(error), "cannot {} {}: {}; nothing was changed", step, target.string(), errno_text(error));
+        return fail(errno_kind(error), "cannot {} {}: {}; nothing was changed", step, target.string(), errno_text(error));
     };
     {
-        const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        const OwnedFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         if (file.get() < 0) return give_up(errno, "write");
         std::string_view rest = text;
         while (!rest.empty()) {
@@ -95,7 +69,7 @@ Expected<void> write_file(const fs::path& path, std::string_view text, int mode)
 Expected<void> make_folders(const fs::path& path) {
     std::error_code error;
     fs::create_directories(path, error);
-    if (error) return fail(kind_of(error.value()), "cannot make the folder {}: {}", path.string(), error.message());
+    if (error) return fail(errno_kind(error.value()), "cannot make the folder {}: {}", path.string(), error.message());
     return {};
 }
 
@@ -117,7 +91,7 @@ Expected<void> remove_tree(const fs::path& path) {
 }
 
 void sync_folder(const fs::path& path) {
-    const FileDescriptor folder(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const OwnedFd folder(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.get() >= 0) ::fsync(folder.get());
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "core/base/files.h"
+#include "core/exec/process.h"
 
 namespace infrarsi {
 

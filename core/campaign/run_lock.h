@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/expected.h"
-#include "core/exec/process.h"
+#include "core/base/owned_fd.h"
 
 namespace infrarsi {
 

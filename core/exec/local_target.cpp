@@ -9,6 +9,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/files.h"
+#include "core/base/owned_fd.h"
 #include "core/exec/process.h"
 #include "core/exec/target.h"
 

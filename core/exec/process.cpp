@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/base/files.h"
+#include "core/base/owned_fd.h"
 
 namespace infrarsi {
 
@@ -78,18 +79,6 @@ void send_signal(const ProcessId& process, int signal_number) {
     } else if (errno == ENOSYS || errno == EPERM) {
         ::kill(process.pid, signal_number);
     }
-}
-
-OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
-    if (this != &other) {
-        reset();
-        fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-}
-
-void OwnedFd::reset() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 std::optional<fs::path> find_program(const std::string& name, const std::map<std::string, std::string>& env) {

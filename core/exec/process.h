@@ -28,21 +28,6 @@ struct ProcessStat {
 // Sends to exactly this process; a reused pid is never hit. Nothing happens when it is gone.
 void send_signal(const ProcessId& process, int signal_number);
 
-class OwnedFd {
-public:
-    OwnedFd() = default;
-    explicit OwnedFd(int fd) : fd_(fd) {}
-    OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    OwnedFd& operator=(OwnedFd&& other) noexcept;
-    ~OwnedFd() { reset(); }
-    [[nodiscard]] int get() const { return fd_; }
-    [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-    void reset();
-
-private:
-    int fd_ = -1;
-};
-
 enum class Grouping { own_group, own_session };
 
 struct SpawnRequest {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "core/base/owned_fd.h"
 #include "core/exec/process.h"
 #include "core/exec/target.h"
 

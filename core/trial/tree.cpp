@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "core/base/digest.h"
-#include "core/exec/process.h"
+#include "core/base/owned_fd.h"
 
 namespace infrarsi {
 
@@ -17,17 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-ErrorKind kind_of(int error_number) {
-    switch (error_number) {
-        case ENOENT: return ErrorKind::not_found;
-        case ENOSPC:
-        case EDQUOT: return ErrorKind::resource;
-        default: return ErrorKind::io;
-    }
-}
-
 Unexpected cannot(const char* what, const fs::path& path, int error_number) {
-    return fail(kind_of(error_number), "cannot {} {}: {}", what, path.string(), errno_text(error_number));
+    return fail(errno_kind(error_number), "cannot {} {}: {}", what, path.string(), errno_text(error_number));
 }
 
 // errno, or 0.
