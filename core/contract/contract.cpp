@@ -64,7 +64,9 @@ json invariants_json(const InvariantRules& rules) {
         result["eval"] = {
             {"command", rules.eval->command}, {"metric", rules.eval->metric}, {"tolerance", rules.eval->tolerance}};
     }
-    if (rules.resume) result["resume"] = {{"save_at", rules.resume->save_at}};
+    if (rules.resume) {
+        result["resume"] = {{"save_at", rules.resume->save_at}, {"command", rules.resume->command}};
+    }
     return result;
 }
 

@@ -55,7 +55,8 @@ struct EvalCheck {
 };
 
 struct ResumeCheck {
-    int save_at = 0;
+    int save_at = 0;      // the update after which the job itself writes a checkpoint
+    std::string command;  // resumes from it, in the trial's tree; empty: the launch command, run again
 };
 
 struct InvariantRules {

@@ -207,11 +207,15 @@ private:
             rules.eval = check;
         }
         if (const Field resume = map["resume"]) {
-            const MapReader inner(problems_, resume, {"save_at"});
+            const MapReader inner(problems_, resume, {"save_at", "command"});
             if (!inner["save_at"])
                 problems_.add(*resume.node, "invariants.resume has no save_at; write the update to save at");
             const auto save_at = read_integer(problems_, inner["save_at"], 1, contract_.launch.updates - 1);
-            if (save_at) rules.resume = ResumeCheck{static_cast<int>(*save_at)};
+            std::string command;
+            if (inner["command"]) {
+                command = read_command(inner["command"], *resume.node, "invariants.resume.command");
+            }
+            if (save_at) rules.resume = ResumeCheck{static_cast<int>(*save_at), std::move(command)};
         }
         rules.tests = read_texts(problems_, map["tests"]);
         for (const Field& item : read_list(problems_, map["precision_menu"])) {

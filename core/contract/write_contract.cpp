@@ -178,9 +178,11 @@ private:
             line("  # eval: {command: \"python eval.py\", metric: accuracy, tolerance: 0.01}");
         }
         if (rules.resume) {
-            line(fmt::format("  resume: {{save_at: {}}}", rules.resume->save_at));
+            const ResumeCheck& resume = *rules.resume;
+            line(fmt::format("  resume: {{save_at: {}{}}}", resume.save_at,
+                             resume.command.empty() ? "" : ", command: " + quoted(resume.command)));
         } else {
-            line("  # resume: {save_at: 15}");
+            line("  # resume: {save_at: 15, command: \"bash train.sh --resume\"}");
         }
         if (rules.tests.empty()) {
             line("  # tests: [\"pytest -q tests\"]");

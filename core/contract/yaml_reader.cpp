@@ -33,16 +33,23 @@ std::string number_text(double number) {
 
 }  // namespace
 
+void Problems::add_unknown_key(const YamlNode& key, const std::string& sentence) {
+    unknown_keys_.push_back(Error(ErrorKind::invalid_input, sentence).at(key.place(file_)));
+}
+
 std::vector<Error> Problems::take() {
-    // By place and then by time of finding: a map keeps both without moving errors about.
-    std::multimap<std::pair<int, int>, Error> by_place;
-    for (Error& error : errors_) {
-        const Place place = error.place().value_or(Place{});
-        by_place.emplace(std::pair(place.line, place.column), std::move(error));
+    std::vector<Error> all;
+    for (auto* errors : {&unknown_keys_, &errors_}) {
+        // By place and then by time of finding: a map keeps both without moving errors about.
+        std::multimap<std::pair<int, int>, Error> by_place;
+        for (Error& error : *errors) {
+            const Place place = error.place().value_or(Place{});
+            by_place.emplace(std::pair(place.line, place.column), std::move(error));
+        }
+        errors->clear();
+        for (auto& [place, error] : by_place) all.push_back(std::move(error));
     }
-    errors_.clear();
-    for (auto& [place, error] : by_place) errors_.push_back(std::move(error));
-    return std::move(errors_);
+    return all;
 }
 
 std::vector<const YamlEntry*> read_entries(Problems& problems, const Field& field) {
@@ -74,7 +81,7 @@ MapReader::MapReader(Problems& problems, const Field& field, std::vector<std::st
         std::string hint = did_you_mean(key, known);
         if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
         if (key == "<<") hint = "; merge keys are not read, write the keys out";
-        problems.add(entry->key, "unknown key {} in {}{}", key, path_, hint);
+        problems.add_unknown_key(entry->key, fmt::format("unknown key {} in {}{}", key, path_, hint));
     }
     if (field.node->kind == YamlNode::Kind::map) map_ = field.node;
 }

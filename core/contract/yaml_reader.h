@@ -30,14 +30,16 @@ public:
                 .at(at.place(file_)));
     }
     void add_error(Error error) { errors_.push_back(std::move(error)); }
+    // A key that is not known: what else is wrong may only follow from it.
+    void add_unknown_key(const YamlNode& key, const std::string& sentence);
 
     [[nodiscard]] const std::string& file() const { return file_; }
-    // By place.
+    // Unknown keys first, then by place.
     [[nodiscard]] std::vector<Error> take();
 
 private:
     std::string file_;
-    std::vector<Error> errors_;
+    std::vector<Error> unknown_keys_, errors_;
 };
 
 // A mapping with a closed set of keys. Reports duplicates, unknown keys (with the nearest known one) and a value that

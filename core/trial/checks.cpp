@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/measure/trial_record.h"
 
 namespace infrarsi {
 
@@ -70,24 +71,69 @@ void read_end(const fs::path& out, CheckResult& result) {
     }
 }
 
-Expected<CheckResult> run_one(const std::string& command, const std::string& name, const TrialSetup& setup,
-                              const AgentSpec& base, const AgentWait& wait) {
+// The spec of a check that only has to exit with 0, in the folder `name`.
+AgentSpec check_spec(const AgentSpec& base, const std::string& command, const std::string& name) {
     AgentSpec spec = base;
     spec.command = command;
     spec.out = base.out / "checks" / name;
     spec.updates.reset();
     spec.hook.reset();
+    return spec;
+}
+
+Expected<CheckResult> run_check(const AgentSpec& spec, const TrialSetup& setup, const AgentWait& wait) {
     INFRARSI_TRY(remove_tree(spec.out));  // half a run of a runner that was killed
     CheckResult result;
-    result.command = command;
+    result.command = spec.command;
     INFRARSI_ASSIGN(const ProcessId agent, start_agent(spec, setup, wait.target));
     switch (wait_for_agent(agent, spec.out, {wait.target, wait.clock, wait.stop, nullptr})) {
-        case AgentEnd::cancelled: return fail(ErrorKind::cancelled, "stopped while running the check '{}'", command);
+        case AgentEnd::cancelled: return fail(ErrorKind::cancelled, "stopped while running the check '{}'", spec.command);
         case AgentEnd::died:
             result.exit_code = 127;
             result.note = "the trial agent died: " + agent_last_words(spec.out);
             break;
         case AgentEnd::finished: read_end(spec.out, result); break;
+    }
+    return result;
+}
+
+// The mean loss of the resumed updates against that of the same updates in the run that was not interrupted.
+std::optional<double> loss_deviation(const Receipt& whole, const Receipt& resumed, int save_at) {
+    std::map<int, double> expected;
+    for (const auto& update : whole.series) {
+        if (update.loss) expected[update.n] = *update.loss;
+    }
+    double got = 0, wanted = 0;
+    for (std::size_t i = 0; i < resumed.series.size(); ++i) {
+        const auto same = expected.find(save_at + 1 + static_cast<int>(i));
+        if (same == expected.end() || !resumed.series[i].loss) continue;
+        got += *resumed.series[i].loss;
+        wanted += same->second;
+    }
+    if (wanted == 0) return std::nullopt;
+    return (got - wanted) / std::abs(wanted);
+}
+
+// Runs the job again from the checkpoint that its own run has left in the tree, for the updates that came after it.
+Expected<CheckResult> run_resume(const ResumeCheck& check, const TrialSetup& setup, const AgentSpec& base,
+                                 const AgentWait& wait, const Receipt& whole) {
+    AgentSpec spec = check_spec(base, check.command.empty() ? base.command : check.command, "resume");
+    Contract rest = *setup.contract;
+    rest.launch.updates -= check.save_at;
+    rest.launch.warmup = 0;
+    spec.updates = rest.launch.updates;
+    if (base.hook) spec.hook = HookSpec{base.hook->nonce, {}, 0, {}};
+    INFRARSI_ASSIGN(CheckResult result, run_check(spec, setup, wait));
+    Receipt resumed;
+    if (auto read = read_trial_record(spec.out, rest, {}, resumed); !read) {
+        if (result.note.empty()) result.note = read.error().describe();
+        return result;
+    }
+    // The agent ends a job that has done its updates: that is the end that was wanted.
+    if (resumed.execution.stopped == "after_updates") result.exit_code = 0;
+    result.value = loss_deviation(whole, resumed, check.save_at);
+    if (!result.value && result.note.empty()) {
+        result.note = fmt::format("no update after update {} has a loss in both runs", check.save_at);
     }
     return result;
 }
@@ -109,7 +155,7 @@ std::optional<double> find_metric(std::string_view output, std::string_view metr
 Expected<void> run_checks(const TrialSetup& setup, const AgentSpec& base, const AgentWait& wait, Receipt& receipt) {
     const InvariantRules& rules = setup.contract->invariants;
     if (rules.eval) {
-        INFRARSI_ASSIGN(CheckResult result, run_one(rules.eval->command, "eval", setup, base, wait));
+        INFRARSI_ASSIGN(CheckResult result, run_check(check_spec(base, rules.eval->command, "eval"), setup, wait));
         const auto output = read_file(base.out / "checks" / "eval" / "stdout.log");
         if (output) result.value = find_metric(*output, rules.eval->metric);
         if (!result.value && result.exit_code == 0) {
@@ -118,9 +164,12 @@ Expected<void> run_checks(const TrialSetup& setup, const AgentSpec& base, const 
         }
         receipt.eval = std::move(result);
     }
+    if (rules.resume) {
+        INFRARSI_ASSIGN(receipt.resume, run_resume(*rules.resume, setup, base, wait, receipt));
+    }
     receipt.tests.clear();
     for (std::size_t i = 0; i < rules.tests.size(); ++i) {
-        INFRARSI_ASSIGN(CheckResult result, run_one(rules.tests[i], fmt::format("test-{}", i + 1), setup, base, wait));
+        INFRARSI_ASSIGN(CheckResult result, run_check(check_spec(base, rules.tests[i], fmt::format("test-{}", i + 1)), setup, wait));
         receipt.tests.push_back(std::move(result));
     }
     return {};

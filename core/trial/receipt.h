@@ -95,7 +95,7 @@ struct IsolationHeld {
 struct CheckResult {  // an eval, resume or user-test run
     std::string command;
     int exit_code = 0;
-    std::optional<double> value;  // the metric, or the loss deviation of a resume
+    std::optional<double> value;  // the metric, or the relative loss deviation of a resume
     std::string note;
 };
 

@@ -39,7 +39,7 @@ scope:
 invariants:
   tolerance: 0.03
   eval: {command: python eval.py, metric: acc, tolerance: 0.01}
-  resume: {save_at: 15}
+  resume: {save_at: 15, command: bash resume.sh}
   tests: ["pytest -q tests"]
   precision_menu: [bf16, fp32]
   memory_cap_gib: auto
@@ -120,6 +120,7 @@ TEST_CASE("every key of the schema is read", "[contract]") {
     REQUIRE(c.invariants.eval);
     CHECK(c.invariants.eval->tolerance == 0.01);
     CHECK(c.invariants.resume->save_at == 15);
+    CHECK(c.invariants.resume->command == "bash resume.sh");
     CHECK(c.invariants.precision_menu == std::vector<std::string>{"bf16", "fp32"});
     CHECK(c.budget.wallclock_s == 5400);
     CHECK(c.budget.llm_tokens == 1'500'000);
@@ -294,6 +295,10 @@ TEST_CASE("what the schema does not allow is refused with the way out", "[contra
         {kHead + "invariants: {tolerance: 3%}\n", 4, 25, "must be a number"},
         {kHead + "invariants: {resume: {save_at: 30}}\n", 4, 32, "between 1 and 29"},
         {kHead + "invariants: {resume: {}}\n", 4, 22, "no save_at"},
+        {kHead + "invariants: {resume: {save_at: 3, command: ''}}\n", 4, 44, "command is empty"},
+        // The cause before what follows from it (updates: 8 with the default warmup), though that stands earlier.
+        {"schema: infrarsi-project-v1\nlaunch: {command: a, updates: 8, warmupp: 3}\n", 2, 34,
+         "did you mean \"warmup\"?"},
         {kHead + "invariants: {eval: {metric: a}}\n", 4, 20, "eval.command is missing"},
         {kHead + "invariants: {precision_menu: [bf61]}\n", 4, 31, "did you mean \"bf16\"?"},
         {kHead + "invariants: {required: lax}\n", 4, 24, "strict or a list"},

@@ -62,7 +62,7 @@ Contract rich() {
     c.frozen = {"data/**", "[x]{a,b}.py"};
     c.invariants.tolerance = 0.01;
     c.invariants.eval = EvalCheck{"python eval.py: now", "acc", 0.02};
-    c.invariants.resume = ResumeCheck{15};
+    c.invariants.resume = ResumeCheck{15, "bash go.sh: on"};
     c.invariants.tests = {"pytest -q", "make check"};
     c.invariants.precision_menu = {"bf16", "fp32"};
     c.invariants.memory_cap_gib = 79.5;
