@@ -50,82 +50,112 @@ Expected<void> check_unchanged(git_repository* repository, const std::string& pa
         path);
 }
 
-}  // namespace
+// The repository around `root`, which must have a working tree.
+Expected<Repository> open_repository(const fs::path& root) {
+    git_repository* raw = nullptr;
+    if (git_repository_open_ext(&raw, root.c_str(), 0, nullptr) != 0) {
+        return fail(ErrorKind::unsupported, "{} is not in a git repository: leave out --branch", root.string());
+    }
+    Repository repository(raw);
+    if (!git_repository_workdir(raw)) {
+        return fail(ErrorKind::unsupported, "the git repository has no working tree: leave out --branch");
+    }
+    return repository;
+}
 
-Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& branch, const std::string& message) {
-    const GitLibrary library;
-    git_repository* raw_repository = nullptr;
-    if (git_repository_open_ext(&raw_repository, plan.root.c_str(), 0, nullptr) != 0) {
-        return fail(ErrorKind::unsupported, "{} is not in a git repository: leave out --branch", plan.root.string());
-    }
-    const Repository repository(raw_repository);
-    const char* workdir = git_repository_workdir(repository.get());
-    if (!workdir) return fail(ErrorKind::unsupported, "the git repository has no working tree");
-    git_reference* raw_branch = nullptr;
-    if (git_branch_lookup(&raw_branch, repository.get(), branch.c_str(), GIT_BRANCH_LOCAL) == 0) {
-        const Reference exists(raw_branch);
-        return fail(ErrorKind::conflict, "the branch {} exists already: give another name to --branch", branch);
-    }
-    git_object* raw_head = nullptr;
-    if (git_revparse_single(&raw_head, repository.get(), "HEAD^{commit}") != 0) {
+Expected<void> check_new(git_repository* repository, const std::string& branch) {
+    git_reference* raw = nullptr;
+    if (git_branch_lookup(&raw, repository, branch.c_str(), GIT_BRANCH_LOCAL) != 0) return {};
+    const Reference exists(raw);
+    return fail(ErrorKind::conflict, "the branch {} exists already: give another name to --branch", branch);
+}
+
+Expected<Commit> head_of(git_repository* repository) {
+    git_object* raw = nullptr;
+    if (git_revparse_single(&raw, repository, "HEAD^{commit}") != 0) {
         return fail(ErrorKind::unsupported, "the git repository has no commit yet: commit once, or leave out --branch");
     }
-    const Commit head(reinterpret_cast<git_commit*>(raw_head));
+    return Commit(reinterpret_cast<git_commit*>(raw));
+}
+
+// One change in the index; `path` is relative to the repository's working tree.
+Expected<void> stage(git_repository* repository, git_index* index, const std::string& path, const FileChange& change) {
+    if (!change.new_text) {
+        if (git_index_remove_bypath(index, path.c_str()) != 0) return git_failure("cannot remove " + path);
+        return {};
+    }
+    git_index_entry entry{};
+    if (const auto* known = git_index_get_bypath(index, path.c_str(), 0)) entry.mode = known->mode;
+    if (entry.mode == 0) entry.mode = path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+    entry.path = path.c_str();
+    const std::string& text = *change.new_text;
+    if (git_blob_create_from_buffer(&entry.id, repository, text.data(), text.size()) != 0) {
+        return git_failure("cannot store " + path);
+    }
+    if (git_index_add(index, &entry) != 0) return git_failure("cannot add " + path);
+    return {};
+}
+
+// The tree of `head` with the plan's changes in it.
+Expected<Tree> changed_tree(git_repository* repository, const git_commit* head, const ApplyPlan& plan) {
     git_tree* raw_tree = nullptr;
-    if (git_commit_tree(&raw_tree, head.get()) != 0) return git_failure("cannot read HEAD");
+    if (git_commit_tree(&raw_tree, head) != 0) return git_failure("cannot read HEAD");
     const Tree base(raw_tree);
     git_index* raw_index = nullptr;
     if (git_index_new(&raw_index) != 0) return git_failure("cannot make an index");
     const Index index(raw_index);
-    if (git_index_read_tree(index.get(), base.get()) != 0) return git_failure("cannot read HEAD");
+    if (git_index_read_tree(raw_index, raw_tree) != 0) return git_failure("cannot read HEAD");
 
     std::error_code error;
-    const fs::path prefix = fs::relative(fs::canonical(plan.root, error), fs::canonical(workdir, error), error);
+    const fs::path workdir = fs::canonical(git_repository_workdir(repository), error);
+    const fs::path prefix = fs::relative(fs::canonical(plan.root, error), workdir, error);
     for (const auto& change : plan.files) {
         const std::string path = (prefix / change.path).lexically_normal().generic_string();
-        INFRARSI_TRY(check_unchanged(repository.get(), path));
-        if (!change.new_text) {
-            if (git_index_remove_bypath(index.get(), path.c_str()) != 0) return git_failure("cannot remove " + path);
-            continue;
-        }
-        git_index_entry entry{};
-        if (const auto* known = git_index_get_bypath(index.get(), path.c_str(), 0)) entry.mode = known->mode;
-        if (entry.mode == 0)
-            entry.mode = change.path.ends_with(".sh") ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
-        entry.path = path.c_str();
-        if (git_blob_create_from_buffer(&entry.id, repository.get(), change.new_text->data(),
-                                        change.new_text->size()) != 0) {
-            return git_failure("cannot store " + path);
-        }
-        if (git_index_add(index.get(), &entry) != 0) return git_failure("cannot add " + path);
+        INFRARSI_TRY(check_unchanged(repository, path));
+        INFRARSI_TRY(stage(repository, raw_index, path, change));
     }
-    git_oid tree_id, commit_id;
-    if (git_index_write_tree_to(&tree_id, index.get(), repository.get()) != 0)
-        return git_failure("cannot write the tree");
-    if (git_tree_lookup(&raw_tree, repository.get(), &tree_id) != 0) return git_failure("cannot read the new tree");
-    const Tree tree(raw_tree);
+    git_oid id;
+    if (git_index_write_tree_to(&id, raw_index, repository) != 0) return git_failure("cannot write the tree");
+    git_tree* raw_changed = nullptr;
+    if (git_tree_lookup(&raw_changed, repository, &id) != 0) return git_failure("cannot read the new tree");
+    return Tree(raw_changed);
+}
+
+// Writes the commit, which no branch holds yet.
+Expected<Commit> commit_tree(git_repository* repository, const git_tree* tree, const git_commit* parent,
+                             const std::string& message) {
     git_signature* raw_author = nullptr;
-    if (git_signature_default(&raw_author, repository.get()) != 0 &&
+    if (git_signature_default(&raw_author, repository) != 0 &&
         git_signature_now(&raw_author, "infrarsi", "infrarsi@localhost") != 0) {
         return git_failure("cannot make a signature");
     }
     const Signature author(raw_author);
-    const git_commit* parents[] = {head.get()};
-    if (git_commit_create(&commit_id, repository.get(), nullptr, author.get(), author.get(), "UTF-8", message.c_str(),
-                          tree.get(), 1, parents) != 0) {
+    git_oid id;
+    if (git_commit_create(&id, repository, nullptr, raw_author, raw_author, "UTF-8", message.c_str(), tree, 1,
+                          &parent) != 0) {
         return git_failure("cannot commit");
     }
-    git_object* raw_commit = nullptr;
-    if (git_object_lookup(&raw_commit, repository.get(), &commit_id, GIT_OBJECT_COMMIT) != 0) {
-        return git_failure("cannot read the new commit");
-    }
-    const Commit commit(reinterpret_cast<git_commit*>(raw_commit));
-    if (git_branch_create(&raw_branch, repository.get(), branch.c_str(), commit.get(), 0) != 0) {
+    git_commit* raw = nullptr;
+    if (git_commit_lookup(&raw, repository, &id) != 0) return git_failure("cannot read the new commit");
+    return Commit(raw);
+}
+
+}  // namespace
+
+Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& branch, const std::string& message) {
+    const GitLibrary library;
+    INFRARSI_ASSIGN(const Repository repository, open_repository(plan.root));
+    INFRARSI_TRY(check_new(repository.get(), branch));
+    INFRARSI_ASSIGN(const Commit head, head_of(repository.get()));
+    INFRARSI_ASSIGN(const Tree tree, changed_tree(repository.get(), head.get(), plan));
+    INFRARSI_ASSIGN(const Commit commit, commit_tree(repository.get(), tree.get(), head.get(), message));
+    git_reference* raw = nullptr;
+    if (git_branch_create(&raw, repository.get(), branch.c_str(), commit.get(), 0) != 0) {
         return git_failure("cannot create the branch " + branch);
     }
-    const Reference created(raw_branch);
+    const Reference created(raw);
     char hex[GIT_OID_HEXSZ + 1];
-    git_oid_tostr(hex, sizeof hex, &commit_id);
+    git_oid_tostr(hex, sizeof hex, git_commit_id(commit.get()));
     return std::string(hex);
 }
 

@@ -18,6 +18,8 @@ struct Campaign::Impl {
     [[nodiscard]] Expected<void> record(const std::string& type, nlohmann::json body);
     // Runs a trial that has not finished yet, or gives the finished one. The record comes back complete.
     [[nodiscard]] Expected<TrialRecord> run_one(TrialRecord trial, std::stop_token stop);
+    // As many clean runs of the unchanged job as the options ask for; unsupported, with the cause, when it has none.
+    [[nodiscard]] Expected<std::vector<Receipt>> run_references();
     // A trial of the search that a dead runner left behind.
     [[nodiscard]] const TrialRecord* open_candidate() const;
     // Brings those to an end without running anything: one that has ended gets its receipt, one that still runs is

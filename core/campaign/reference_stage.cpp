@@ -40,42 +40,9 @@ std::vector<std::string> coverage_of(const Verdict& verdict) {
     return lines;
 }
 
-}  // namespace
-
-Expected<void> Campaign::measure_reference() {
-    Impl& impl = *impl_;
-    if (impl.state.doctor) return {};
-    impl.services.observer->stage("doctor", "measuring the unchanged job", impl.state);
-    impl.setup.timeout_s = impl.contract.launch.timeout_s.value_or(kFirstTimeoutS);
-    impl.setup.silence_s = std::min(kSilenceS, impl.setup.timeout_s);
-    std::vector<Receipt> runs;
-    const int wanted = std::max(1, impl.options.reference_runs);
-    for (int attempt = 1, failed = 0; static_cast<int>(runs.size()) < wanted; ++attempt) {
-        TrialRecord trial;
-        trial.id = fmt::format("ref-{}", attempt);
-        trial.role = "reference";
-        trial.op = "reference";
-        trial.reason = "the unchanged job";
-        INFRARSI_ASSIGN(trial, impl.run_one(trial, impl.services.interrupts->search()));
-        if (trial.cancelled) {
-            INFRARSI_TRY(impl.record("interrupted", {{"stage", "reference"}}));
-            return fail(ErrorKind::cancelled,
-                        "stopped before the reference was measured; `infrarsi run --resume {}` goes on from here",
-                        impl.state.run_dir.string());
-        }
-        INFRARSI_ASSIGN(Receipt receipt, load_receipt(impl.state.run_dir, trial, impl.services.key));
-        if (trial.outcome == OutcomeKind::valid) {
-            runs.push_back(std::move(receipt));
-            continue;
-        }
-        // One bad repeat of a job that ran before is the host's; two are the job's.
-        if (trial.outcome != OutcomeKind::transient || ++failed > 1) {
-            if (runs.empty() || ++failed > 1) return Unexpected(unusable_reference(trial, receipt, impl.setup));
-        }
-    }
+// The figures of the runs, without the noise of the pairs.
+Expected<DoctorResult> summary_of(const std::vector<Receipt>& runs, const Launch& launch) {
     DoctorResult doctor;
-    doctor.noise = estimate_noise(runs);
-    doctor.gate = search_gate(doctor.noise);
     double log_mean = 0, log_median = 0;
     for (const auto& run : runs) {
         const auto stats = window_stats(run);
@@ -84,7 +51,7 @@ Expected<void> Campaign::measure_reference() {
                 ErrorKind::unsupported,
                 "the reference has no update in its timing window: launch.updates ({}) must exceed launch.warmup "
                 "({}) by a few",
-                impl.contract.launch.updates, impl.contract.launch.warmup);
+                launch.updates, launch.warmup);
         }
         log_mean += std::log(stats->mean_s);
         log_median += std::log(stats->median_s);
@@ -95,6 +62,49 @@ Expected<void> Campaign::measure_reference() {
     }
     doctor.reference_s = std::exp(log_mean / static_cast<double>(runs.size()));
     doctor.reference_median_s = std::exp(log_median / static_cast<double>(runs.size()));
+    return doctor;
+}
+
+}  // namespace
+
+Expected<std::vector<Receipt>> Campaign::Impl::run_references() {
+    std::vector<Receipt> runs;
+    const int wanted = std::max(1, options.reference_runs);
+    for (int attempt = 1, failed = 0; static_cast<int>(runs.size()) < wanted; ++attempt) {
+        TrialRecord trial;
+        trial.id = fmt::format("ref-{}", attempt);
+        trial.role = "reference";
+        trial.op = "reference";
+        trial.reason = "the unchanged job";
+        INFRARSI_ASSIGN(trial, run_one(trial, services.interrupts->search()));
+        if (trial.cancelled) {
+            INFRARSI_TRY(record("interrupted", {{"stage", "reference"}}));
+            return fail(ErrorKind::cancelled,
+                        "stopped before the reference was measured; `infrarsi run --resume {}` goes on from here",
+                        state.run_dir.string());
+        }
+        INFRARSI_ASSIGN(Receipt receipt, load_receipt(state.run_dir, trial, services.key));
+        if (trial.outcome == OutcomeKind::valid) {
+            runs.push_back(std::move(receipt));
+            continue;
+        }
+        // One bad run of a job that ran before, or one that the host broke, is the host's; two are the job's.
+        const bool is_hosts = trial.outcome == OutcomeKind::transient || !runs.empty();
+        if (++failed > 1 || !is_hosts) return Unexpected(unusable_reference(trial, receipt, setup));
+    }
+    return runs;
+}
+
+Expected<void> Campaign::measure_reference() {
+    Impl& impl = *impl_;
+    if (impl.state.doctor) return {};
+    impl.services.observer->stage("doctor", "measuring the unchanged job", impl.state);
+    impl.setup.timeout_s = impl.contract.launch.timeout_s.value_or(kFirstTimeoutS);
+    impl.setup.silence_s = std::min(kSilenceS, impl.setup.timeout_s);
+    INFRARSI_ASSIGN(const std::vector<Receipt> runs, impl.run_references());
+    INFRARSI_ASSIGN(DoctorResult doctor, summary_of(runs, impl.contract.launch));
+    doctor.noise = estimate_noise(runs);
+    doctor.gate = search_gate(doctor.noise);
     INFRARSI_ASSIGN(ReferenceEvidence evidence, load_evidence(impl.state, impl.services.key));
     evidence.noise = doctor.noise;
     doctor.loss_power = loss_power(evidence, impl.contract.invariants).sentence;

@@ -33,6 +33,14 @@ std::string last_words(const Receipt& receipt, const fs::path& folder) {
 std::string of_exit(const Receipt& receipt, const fs::path& folder) {
     const Execution& execution = receipt.execution;
     const std::string words = last_words(receipt, folder);
+    // A process cannot raise a hard limit, and the memory cap is one.
+    if (words.find("ulimit:") != std::string::npos && words.find("cannot modify limit") != std::string::npos &&
+        receipt.memory.cap_gib) {
+        return fmt::format(
+            "the unchanged job sets itself a memory limit above the cap of {:.3f} GiB under which it runs here ({}): "
+            "raise invariants.memory_cap_gib to that limit, or drop the line",
+            *receipt.memory.cap_gib, words);
+    }
     return fmt::format("the unchanged job fails ({}){}; run it by hand first",
                        execution.signal ? fmt::format("signal {}", *execution.signal)
                                         : fmt::format("exit code {}", execution.exit_code.value_or(0)),

@@ -99,12 +99,8 @@ CLI::App* add_command(Built& built, Command command, const std::string& name, co
     return app;
 }
 
-void build(Built& built, Options& options) {
-    CLI::App& app = built.app;
-    app.footer(kFooter);
-    app.set_version_flag("--version", std::string("infrarsi ") + INFRARSI_VERSION);
-    app.require_subcommand(0, 1);
-
+// One command for each of the five stages.
+void add_stages(Built& built, Options& options) {
     CLI::App* init = add_command(built, Command::init, "init", "Draft infrarsi.yaml and infrarsi.lock; runs nothing");
     init->add_option("target", options.target, "Launch script, Python entry, or repository (default: this folder)");
     add_draft(init, options);
@@ -138,6 +134,10 @@ void build(Built& built, Options& options) {
     add_out(apply, options);
     add_common(apply, options);
 
+}
+
+// All stages at once, and what looks back at a run.
+void add_rest(Built& built, Options& options) {
     CLI::App* optimize = add_command(built, Command::optimize, "optimize", "All five stages in one command");
     optimize->add_option("target", options.target, "Launch script, Python entry, repository, or infrarsi.yaml");
     add_draft(optimize, options);
@@ -169,6 +169,14 @@ void build(Built& built, Options& options) {
     completion->add_option("shell", options.shell, "bash, zsh or fish")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+void build(Built& built, Options& options) {
+    built.app.footer(kFooter);
+    built.app.set_version_flag("--version", std::string("infrarsi ") + INFRARSI_VERSION);
+    built.app.require_subcommand(0, 1);
+    add_stages(built, options);
+    add_rest(built, options);
 }
 
 }  // namespace
