@@ -46,7 +46,8 @@ Expected<void> write_file(const fs::path& path, std::string_view text, int mode)
         target.parent_path() / fmt::format(".{}.{}.tmp", target.filename().string(), random_hex(4));
     const auto give_up = [&](int error, const char* step) {
         ::unlink(temporary.c_str());
-        return fail(errno_kind(error), "cannot {} {}: {}; nothing was changed", step, target.string(), errno_text(error));
+        return fail(errno_kind(error), "cannot {} {}: {}; nothing was changed", step, target.string(),
+                    errno_text(error));
     };
     {
         const OwnedFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

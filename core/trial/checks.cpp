@@ -87,7 +87,8 @@ Expected<CheckResult> run_check(const AgentSpec& spec, const TrialSetup& setup, 
     result.command = spec.command;
     INFRARSI_ASSIGN(const ProcessId agent, start_agent(spec, setup, wait.target));
     switch (wait_for_agent(agent, spec.out, {wait.target, wait.clock, wait.stop, nullptr})) {
-        case AgentEnd::cancelled: return fail(ErrorKind::cancelled, "stopped while running the check '{}'", spec.command);
+        case AgentEnd::cancelled:
+            return fail(ErrorKind::cancelled, "stopped while running the check '{}'", spec.command);
         case AgentEnd::died:
             result.exit_code = 127;
             result.note = "the trial agent died: " + agent_last_words(spec.out);
@@ -169,7 +170,8 @@ Expected<void> run_checks(const TrialSetup& setup, const AgentSpec& base, const 
     }
     receipt.tests.clear();
     for (std::size_t i = 0; i < rules.tests.size(); ++i) {
-        INFRARSI_ASSIGN(CheckResult result, run_check(check_spec(base, rules.tests[i], fmt::format("test-{}", i + 1)), setup, wait));
+        INFRARSI_ASSIGN(CheckResult result,
+                        run_check(check_spec(base, rules.tests[i], fmt::format("test-{}", i + 1)), setup, wait));
         receipt.tests.push_back(std::move(result));
     }
     return {};

@@ -1,7 +1,7 @@
 #pragma once
-// The conditional checks of a contract, run after the job in the same tree and under the same isolation: the evaluation,
-// the resumption from a checkpoint and the user's own tests (DESIGN §7.3 eval_matches, resume_continues, user_tests).
-// Internal to trial.
+// The conditional checks of a contract, run after the job in the same tree and under the same isolation: the
+// evaluation, the resumption from a checkpoint and the user's own tests (DESIGN §7.3 eval_matches, resume_continues,
+// user_tests). Internal to trial.
 
 #include "core/trial/agent_run.h"
 #include "core/trial/receipt.h"

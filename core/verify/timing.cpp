@@ -137,14 +137,15 @@ InvariantResult resume_continues(const Comparison& c) {
                          fmt::format("save a checkpoint at update {} and resume from it", c.rules.resume->save_at));
     }
     if (resume->exit_code != 0) {
-        return result_of(id, Status::fail,
-                         fmt::format("the run resumed from update {} ended with exit code {}{}", c.rules.resume->save_at,
-                                     resume->exit_code, resume->note.empty() ? "" : ": " + resume->note));
+        return result_of(
+            id, Status::fail,
+            fmt::format("the run resumed from update {} ended with exit code {}{}", c.rules.resume->save_at,
+                        resume->exit_code, resume->note.empty() ? "" : ": " + resume->note));
     }
     if (!resume->value) {
-        return result_of(id, Status::fail,
-                         "the resumed run shows no loss to compare" +
-                             (resume->note.empty() ? "" : ": " + resume->note));
+        return result_of(
+            id, Status::fail,
+            "the resumed run shows no loss to compare" + (resume->note.empty() ? "" : ": " + resume->note));
     }
     const double deviation = std::abs(*resume->value);
     const bool within = std::isfinite(deviation) && deviation <= c.rules.tolerance;

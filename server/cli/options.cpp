@@ -133,7 +133,6 @@ void add_stages(Built& built, Options& options) {
     apply->add_option("--branch", options.branch, "Commit the change on this new git branch instead");
     add_out(apply, options);
     add_common(apply, options);
-
 }
 
 // All stages at once, and what looks back at a run.

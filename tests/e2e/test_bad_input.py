@@ -61,6 +61,12 @@ class Job(E2eTest):
     def test_a_hang(self):
         self.reference_fails("hang", ["2 of 8 updates", "launch.timeout", "hangs"], launch="  timeout: 3s\n")
 
+    def test_a_memory_limit_of_its_own_above_the_cap(self):
+        project = Project(self, more="  memory_cap_gib: 1.0\n")
+        project.write("train.sh", "set -e\nulimit -d $((2 * 1024 * 1024))\n" + project.read("train.sh"))
+        project.fails("run", expect=UNSUPPORTED,
+                      says=["memory limit above the cap of 1.000 GiB", "ulimit", "raise invariants.memory_cap_gib"])
+
     def test_a_program_that_is_not_there(self):
         project = Project(self)
         os.unlink(project.path("job.py"))
