@@ -102,6 +102,25 @@ def hook_spec(**changes):
 
 @unittest.skipUnless(HAS_TORCH, "torch is not installed in this interpreter")
 class HookCase(AgentCase):
+    plain = {}    # of gpt_once: arguments → run, for the whole process; None → the folder that keeps them
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not HookCase.plain:
+            HookCase.plain[None] = tempfile.TemporaryDirectory(prefix="ia-plain-")
+
+    def gpt_once(self, *args, hook=None):
+        """Like gpt(), but run once for all tests that only read it: starting PyTorch takes seconds."""
+        key = json.dumps([args, hook])
+        if key not in HookCase.plain:
+            trial = self.gpt(*args, hook=hook)
+            kept = os.path.join(HookCase.plain[None].name, str(len(HookCase.plain)))
+            shutil.copytree(trial.out, kept, ignore=shutil.ignore_patterns("*.sock"))
+            trial.out = kept
+            HookCase.plain[key] = trial
+        return HookCase.plain[key]
+
     def gpt(self, *args, launcher=None, **changes):
         """Runs jobs/gpt.py; keyword arguments of the hook's spec go through `hook`."""
         hook = changes.pop("hook", None) or hook_spec()

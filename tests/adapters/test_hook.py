@@ -23,7 +23,7 @@ def counts(trial):
 
 class Updates(HookCase):
     def test_the_numbers_of_an_update(self):
-        trial = self.gpt()
+        trial = self.gpt_once()
         self.assertEqual(trial.result["updates_seen"], 4)
         self.assertEqual([u["n"] for u in trial.hook("update")], [1, 2, 3, 4])
         for update in trial.hook("update"):
@@ -42,7 +42,7 @@ class Updates(HookCase):
         self.assertEqual([r["k"] for r in trial.rows("hook.jsonl")][:4], ["hello", "model", "update", "knobs"])
 
     def test_data_and_loss_do_not_depend_on_the_split(self):
-        whole, split = self.gpt(), self.gpt("--accum", "4")
+        whole, split = self.gpt_once(), self.gpt("--accum", "4")
         for field in ("data", "tokens", "samples", "seq_len"):
             self.assertEqual(whole.series(field), split.series(field))
         self.assertEqual(split.series("micro_steps"), [4] * 4)
@@ -59,15 +59,15 @@ class Updates(HookCase):
         self.assertEqual((trial.series("tokens"), trial.series("seq_len")), ([64, 64], [8, 8]))
 
     def test_recomputation_is_not_counted_twice(self):
-        plain = self.gpt()
+        plain = self.gpt_once()
         for kind in ("block", "reentrant", "root"):
             self.assertEqual(self.gpt("--checkpoint", kind).series("data"), plain.series("data"))
 
     def test_evaluation_is_not_counted(self):
-        self.assertEqual(self.gpt("--evaluate").series("data"), self.gpt().series("data"))
+        self.assertEqual(self.gpt("--evaluate").series("data"), self.gpt_once().series("data"))
 
     def test_a_container_that_is_never_called(self):
-        self.assertEqual(self.gpt("--container").series("data"), self.gpt().series("data"))
+        self.assertEqual(self.gpt("--container").series("data"), self.gpt_once().series("data"))
 
     def test_two_optimizers_make_one_update(self):
         trial = self.gpt("--optimizers", "2", hook=hook_spec(state_at=[4]))
@@ -79,10 +79,10 @@ class Updates(HookCase):
 
     def test_a_grad_scaler_does_not_change_the_reported_loss(self):
         trial = self.gpt("--scaler")
-        self.assertAlmostEqual(trial.series("loss")[0], self.gpt().series("loss")[0], places=5)
+        self.assertAlmostEqual(trial.series("loss")[0], self.gpt_once().series("loss")[0], places=5)
 
     def test_two_ranks(self):
-        whole, ranks = self.gpt(), self.gpt("--ddp", launcher=TORCHRUN)
+        whole, ranks = self.gpt_once(), self.gpt("--ddp", launcher=TORCHRUN)
         self.assertEqual(ranks.result["updates_seen"], 4)
         self.assertEqual(sorted(h["rank"] for h in ranks.hook("hello")), [0, 1])
         self.assertEqual({h["world"] for h in ranks.hook("hello")}, {2})
@@ -99,7 +99,7 @@ class Compiled(HookCase):
         trial = self.gpt(*args)
         self.assertEqual(losses(trial.lines()), losses(plain.lines()), plain.text("stderr.log"))
         self.assertEqual(counts(trial), counts(plain))
-        eager = self.gpt()
+        eager = self.gpt_once()
         if observed:
             self.assertEqual(trial.series("data"), eager.series("data"))
             self.assertEqual(trial.series("tokens"), [128] * 4)
@@ -134,10 +134,10 @@ class Compiled(HookCase):
 
 class State(HookCase):
     def state(self, *args, **hook):
-        return self.gpt(*args, hook=hook_spec(state_at=[1, 4], **hook)).hook("state")
+        return self.gpt_once(*args, hook=hook_spec(state_at=[1, 4], **hook)).hook("state")
 
     def test_equal_runs_agree_and_every_part_is_there(self):
-        first, second = self.state(), self.state()
+        first, second = self.state(), self.gpt(hook=hook_spec(state_at=[1, 4])).hook("state")
         self.assertEqual([s["n"] for s in first], [1, 4])
         for part in ("params", "buffers", "optimizer"):
             self.assertEqual(first[1][part], second[1][part])
