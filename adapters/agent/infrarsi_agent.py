@@ -444,14 +444,18 @@ class Connection:
         self.is_rank = False
         self.updates = 0
         self.waits_for_state = False
+        self.is_open = True
 
     def messages(self, data):
+        """The messages that `data` completes; ConnectionError when an answer to one could not be sent."""
         self.buffer += data
         *lines, rest = self.buffer.split(b"\n")
         self.buffer = bytearray(rest)
         if len(self.buffer) > MESSAGE_CAP:
             raise ValueError("a message is larger than %d bytes" % MESSAGE_CAP)
         for line in lines:
+            if not self.is_open:
+                raise ConnectionError("an answer could not be sent")
             if line.strip():
                 message = json.loads(line.decode("utf-8", "replace"))
                 if not isinstance(message, dict) or not isinstance(message.get("k"), str):
@@ -459,10 +463,12 @@ class Connection:
                 yield message
 
     def answer(self, value):
+        """Never waits: who has not read what fills a socket's buffer reads no answers, and would hold the agent."""
+        line = (json.dumps(value) + "\n").encode()
         try:
-            self.sock.sendall((json.dumps(value) + "\n").encode())
+            self.is_open = self.sock.send(line, socket.MSG_DONTWAIT) == len(line)
         except OSError:
-            pass
+            self.is_open = False
 
 
 # ---- the agent -------------------------------------------------------------------------------------------------------
@@ -680,7 +686,6 @@ class Agent:
 
     def on_connect(self):
         sock, _ = self.listener.accept()
-        sock.settimeout(5.0)        # for answers: a rank that does not read cannot hold the agent
         connection = Connection(sock)
         self.connections.append(connection)
         self.selector.register(sock, selectors.EVENT_READ, lambda: self.on_hook(connection))
@@ -698,6 +703,8 @@ class Agent:
         try:
             for message in connection.messages(data):
                 self.on_message(connection, message, t)
+        except ConnectionError:
+            self.forget(connection)
         except (ValueError, RecursionError) as error:
             self.record(connection, {"k": "hook_error", "message": "the agent could not read the hook: %s" % error}, t)
             self.forget(connection)

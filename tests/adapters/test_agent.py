@@ -346,6 +346,15 @@ class HookLine(AgentCase):
             self.assertEqual(trial.result["exit_code"], 0)
             self.assertEqual(len(trial.hook("hook_error")), 1)
 
+    def test_a_rank_that_reads_no_answers_does_not_hold_the_agent(self):
+        flood = ("import threading\n"
+                 "def flood(): line.sendall(b'{\"k\": \"hello\", \"rank\": 0, \"world\": 1}\\n' * 100000)\n"
+                 "threading.Thread(target=flood, daemon=True).start()\ntime.sleep(100)\n")
+        started = time.monotonic()
+        trial = self.rank(flood, timeout_s=1.0)
+        self.assertEqual((trial.result["timed_out"], trial.result["signal"]), ("wall", 15))
+        self.assertLess(time.monotonic() - started, 30)
+
     def test_stops_after_the_updates(self):
         trial = self.rank("for n in range(1, 5): ask({'k': 'update', 'n': n})\n" "time.sleep(100)\n",
                           hook=hook_spec(), stop_after_updates=True, grace_s=0.5)
