@@ -37,7 +37,11 @@ Error::Error(ErrorKind kind, std::string message, std::source_location where)
     : kind_(kind), message_(std::move(message)), where_(where) {}
 
 Error&& Error::at(Place place) && {
-    if (!place_) place_ = std::move(place);  // the innermost place is the one that helps
+    if (!place_) {
+        place_ = std::move(place);  // the innermost place is the one that helps
+    } else if (place_->path.empty()) {
+        place_->path = std::move(place.path);  // whoever read text alone knew the line, not the file
+    }
     return std::move(*this);
 }
 

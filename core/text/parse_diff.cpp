@@ -229,6 +229,7 @@ private:
             return wrong(ErrorKind::invalid_input, index,
                          "the path {} leaves the project; write it relative to its root", path);
         }
+        if (path.ends_with('/')) return wrong(ErrorKind::invalid_input, index, "{} names a folder, not a file", path);
         for (const FileDiff& other : files_) {
             if ((other.new_path.empty() ? other.old_path : other.new_path) == path) {
                 return wrong(ErrorKind::invalid_input, index, "a second section for {}; put all its hunks into one",

@@ -41,6 +41,7 @@ private:
         const std::string path = diff.new_path.empty() ? diff.old_path : diff.new_path;
         INFRARSI_TRY(check_scope(path));
         INFRARSI_TRY(check_links(path));
+        INFRARSI_TRY(check_place(path));
         INFRARSI_ASSIGN(const auto old_text, current(path));
         if (diff.old_path.empty() && old_text) {
             return fail(ErrorKind::conflict, "the patch creates {}, which is already there", path);
@@ -87,6 +88,33 @@ private:
                             "the patch changes {} through the symbolic link {}; name the file itself", path,
                             here.lexically_relative(root_).string());
             }
+        }
+        return {};
+    }
+
+    // What the system would refuse only when the tree is made: that is the patch's fault, and no end of the campaign.
+    Expected<void> check_place(const std::string& path) const {
+        const auto clash = [&](const std::string& other) {
+            return fail(ErrorKind::conflict, "the patch makes {} a file, but {} is one", path, other);
+        };
+        fs::path folder;
+        for (const fs::path& part : fs::path(path).parent_path()) {
+            folder /= part;
+            std::error_code ignored;
+            const fs::file_status status = fs::status(root_ / folder, ignored);
+            if (result.files.count(folder.string()) > 0 || (fs::exists(status) && !fs::is_directory(status))) {
+                return clash(folder.string());
+            }
+        }
+        const auto below = result.files.lower_bound(path + "/");
+        if (below != result.files.end() && below->first.starts_with(path + "/")) return clash(below->first);
+        std::error_code error;
+        const fs::file_status status = fs::status(root_ / path, error);
+        if (fs::exists(status) && !fs::is_regular_file(status)) {
+            return fail(ErrorKind::conflict, "the patch changes {}, which is no regular file", path);
+        }
+        if (error && status.type() != fs::file_type::not_found) {
+            return fail(ErrorKind::invalid_input, "the patch changes {}: {}", path, error.message());
         }
         return {};
     }

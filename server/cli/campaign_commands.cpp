@@ -50,7 +50,7 @@ Expected<Patch> read_patch(const fs::path& file) {
     Patch patch;
     INFRARSI_ASSIGN(patch.diff, read_file(file));
     const auto parsed = parse_diff(patch.diff);
-    if (!parsed) return Unexpected(Error(parsed.error()).while_doing("reading the patch " + file.string()));
+    if (!parsed) return Unexpected(Error(parsed.error()).at({file.string()}));
     if (parsed->empty()) {
         return fail_at(ErrorKind::invalid_input, {file.string()}, "the patch changes nothing: it has no hunk");
     }

@@ -152,7 +152,8 @@ PATCH = """\
 
 class Patches(E2eTest):
     def test_those_that_cannot_be_used_are_rejected_and_the_campaign_goes_on(self):
-        project = Project(self, knobs="{}", constraints="[]", frozen='["loss.py"]')
+        project = Project(self, knobs="{}", constraints="[]", frozen='["loss.py"]',
+                          editable='["job.py", "job.py/**"]')
         project.write("loss.py", "x = 1\n")
         project.commit()
         lines = project.read("job.py").splitlines()
@@ -160,16 +161,17 @@ class Patches(E2eTest):
         project.write("../frozen.diff", "--- a/loss.py\n+++ b/loss.py\n@@ -1,1 +1,1 @@\n-x = 1\n+x = 2\n")
         project.write("../stale.diff", PATCH % (1, 1, "no such line", "another"))
         project.write("../syntax.diff", PATCH % (at + 1, at + 1, lines[at], lines[at] + " +"))
+        project.write("../clash.diff", "--- /dev/null\n+++ b/job.py/x.py\n@@ -0,0 +1 @@\n+x = 1\n")
         project.write("../faster.diff", PATCH % (at + 1, at + 1, lines[at],
                                                  lines[at].replace("(args)", "(args) / 3")))
         before = project.files()
-        flags = [flag for name in ("frozen", "stale", "syntax", "faster")
+        flags = [flag for name in ("frozen", "stale", "syntax", "clash", "faster")
                  for flag in ("--patch", "../%s.diff" % name)]
         state = project.run("run", *flags, "--json").json()
         self.assertEqual(project.files(), before)
         trials = {t["candidate"]["patches"][0]["title"]: t for t in state["trials"] if t["role"] == "candidate"}
-        self.assertEqual(set(trials), {"frozen", "stale", "syntax", "faster"})
-        for name, words in (("frozen", "loss.py"), ("stale", "job.py"), ("syntax", "job.py")):
+        self.assertEqual(set(trials), {"frozen", "stale", "syntax", "clash", "faster"})
+        for name, words in (("frozen", "loss.py"), ("stale", "job.py"), ("syntax", "job.py"), ("clash", "job.py")):
             self.assertEqual(trials[name]["outcome"], "rejected", trials[name])
             self.assertIn(words, trials[name]["verdict_reason"])
             self.assertEqual(trials[name]["cost_s"], 0)
@@ -183,6 +185,8 @@ class Patches(E2eTest):
         project = Project(self)
         project.write("../empty.diff", "nothing\n")
         project.fails("run", "--patch", "../empty.diff", expect=INVALID, says=["empty.diff"])
+        project.write("../climbs.diff", "\n--- a/../x.py\n+++ b/../x.py\n@@ -1,1 +1,1 @@\n-x\n+y\n")
+        project.fails("run", "--patch", "../climbs.diff", expect=INVALID, says=["climbs.diff:2: ", "../x.py"])
         project.fails("run", "--patch", "../gone.diff", expect=NOT_FOUND, says=["gone.diff"])
 
 

@@ -85,6 +85,7 @@ TEST_CASE("a diff that cannot be meant is refused at its line", "[text]") {
         {"climbs", "--- a/../x\n+++ b/../x\n" + kHunk, ErrorKind::invalid_input, 1, "leaves the project"},
         {"climbs quoted", "--- \"a/x/\\056./../y\"\n+++ \"b/x/\\056./../y\"\n" + kHunk, ErrorKind::invalid_input, 1,
          "leaves"},
+        {"a folder", "--- /dev/null\n+++ b/new/\n@@ -0,0 +1 @@\n+x\n", ErrorKind::invalid_input, 1, "names a folder"},
         {"drive", "--- C:\\x\n+++ C:\\x\n" + kHunk, ErrorKind::invalid_input, 1, "leaves the project"},
         {"twice", kHeader + kHunk + kHeader + kHunk, ErrorKind::invalid_input, 8, "second section"},
         {"rename", "--- a/f.py\n+++ b/g.py\n" + kHunk, ErrorKind::unsupported, 1, "rename"},

@@ -165,6 +165,26 @@ TEST_CASE("a patch through a symbolic link is refused", "[trial]") {
     CHECK(outside.read("victim.py") == before);
 }
 
+TEST_CASE("a patch of what cannot be a file is refused before there is a tree", "[trial]") {
+    const TempDir project(kProject);
+    const std::string long_name = "model/" + std::string(300, 'n') + ".py";
+    for (const std::string& path : {std::string("train.py/x.py"), std::string("model"), long_name}) {
+        INFO(path);
+        Contract contract = contract_of(project.path());
+        contract.editable = {"**"};
+        const auto made = realise(contract, project.path(), {{}, {create(path, "x = 1\n")}});
+        REQUIRE_FALSE(made);
+        CHECK((made.error().kind() == ErrorKind::conflict || made.error().kind() == ErrorKind::invalid_input));
+    }
+    Contract contract = contract_of(project.path());
+    contract.editable = {"**"};
+    for (const auto& [first, second] : {std::pair("new", "new/x.py"), std::pair("new/x.py", "new")}) {
+        const auto made = realise(contract, project.path(), {{}, {create(first, "x\n"), create(second, "x = 1\n")}});
+        REQUIRE_FALSE(made);
+        CHECK(made.error().kind() == ErrorKind::conflict);
+    }
+}
+
 TEST_CASE("a tree is the snapshot with the change in it and frozen files write-protected", "[trial]") {
     const TempDir project(kProject);
     const TempDir place;
