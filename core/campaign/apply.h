@@ -40,8 +40,13 @@ struct ApplyPlan {
 // Writes every file or, on an error, puts back those already written. Old contents are kept under `backup_dir`.
 [[nodiscard]] Expected<void> write_plan(const ApplyPlan& plan, const std::filesystem::path& backup_dir);
 
-// Commits the change on a new branch from HEAD, leaving the working tree and the current branch as they are. conflict:
-// the branch exists, or a file that the change touches has uncommitted changes; unsupported: not a git repository.
+// What write_branch would refuse whatever the change will be, asked before hours are spent on one: invalid_input: no
+// name of a branch; conflict: the branch exists, or the contract has uncommitted changes; unsupported: not a git
+// repository, or one without a commit.
+[[nodiscard]] Expected<void> check_branch(const std::filesystem::path& contract_file, const std::string& branch);
+
+// Commits the change on a new branch from HEAD, leaving the working tree and the current branch as they are. Errors as
+// in check_branch, and conflict: a file that the change touches has uncommitted changes.
 [[nodiscard]] Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& branch,
                                                  const std::string& message);
 

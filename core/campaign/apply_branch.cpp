@@ -63,11 +63,24 @@ Expected<Repository> open_repository(const fs::path& root) {
     return repository;
 }
 
-Expected<void> check_new(git_repository* repository, const std::string& branch) {
+Expected<void> check_free(git_repository* repository, const std::string& branch) {
     git_reference* raw = nullptr;
     if (git_branch_lookup(&raw, repository, branch.c_str(), GIT_BRANCH_LOCAL) != 0) return {};
     const Reference exists(raw);
     return fail(ErrorKind::conflict, "the branch {} exists already: give another name to --branch", branch);
+}
+
+Expected<void> check_new(git_repository* repository, const std::string& branch) {
+    int is_valid = 0;
+    if (git_branch_name_is_valid(&is_valid, branch.c_str()) != 0 || is_valid == 0) {
+        return fail(ErrorKind::invalid_input,
+                    "\"{}\" is no name that git allows for a branch: give another to --branch", branch);
+    }
+    // git keeps a branch as a file: below the name of one there can be no other.
+    for (auto end = branch.find('/'); end != std::string::npos; end = branch.find('/', end + 1)) {
+        INFRARSI_TRY(check_free(repository, branch.substr(0, end)));
+    }
+    return check_free(repository, branch);
 }
 
 Expected<Commit> head_of(git_repository* repository) {
@@ -76,6 +89,14 @@ Expected<Commit> head_of(git_repository* repository) {
         return fail(ErrorKind::unsupported, "the git repository has no commit yet: commit once, or leave out --branch");
     }
     return Commit(reinterpret_cast<git_commit*>(raw));
+}
+
+// `path`, relative to `root`, as git names it.
+std::string path_in(git_repository* repository, const fs::path& root, const std::string& path) {
+    std::error_code error;
+    const fs::path workdir = fs::canonical(git_repository_workdir(repository), error);
+    const fs::path prefix = fs::relative(fs::canonical(root, error), workdir, error);
+    return (prefix / path).lexically_normal().generic_string();
 }
 
 // One change in the index; `path` is relative to the repository's working tree.
@@ -106,11 +127,8 @@ Expected<Tree> changed_tree(git_repository* repository, const git_commit* head, 
     const Index index(raw_index);
     if (git_index_read_tree(raw_index, raw_tree) != 0) return git_failure("cannot read HEAD");
 
-    std::error_code error;
-    const fs::path workdir = fs::canonical(git_repository_workdir(repository), error);
-    const fs::path prefix = fs::relative(fs::canonical(plan.root, error), workdir, error);
     for (const auto& change : plan.files) {
-        const std::string path = (prefix / change.path).lexically_normal().generic_string();
+        const std::string path = path_in(repository, plan.root, change.path);
         INFRARSI_TRY(check_unchanged(repository, path));
         INFRARSI_TRY(stage(repository, raw_index, path, change));
     }
@@ -141,6 +159,15 @@ Expected<Commit> commit_tree(git_repository* repository, const git_tree* tree, c
 }
 
 }  // namespace
+
+Expected<void> check_branch(const fs::path& contract_file, const std::string& branch) {
+    const GitLibrary library;
+    const fs::path root = contract_file.parent_path();
+    INFRARSI_ASSIGN(const Repository repository, open_repository(root));
+    INFRARSI_TRY(check_new(repository.get(), branch));
+    INFRARSI_ASSIGN(const Commit head, head_of(repository.get()));
+    return check_unchanged(repository.get(), path_in(repository.get(), root, contract_file.filename().string()));
+}
 
 Expected<std::string> write_branch(const ApplyPlan& plan, const std::string& branch, const std::string& message) {
     const GitLibrary library;

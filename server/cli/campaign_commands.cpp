@@ -207,6 +207,7 @@ Expected<int> run_finish(const Program& program, const Options& options) {
         return kExitDone;
     }
     INFRARSI_ASSIGN(const Contract contract, campaign_contract(before));
+    if (options.branch) INFRARSI_TRY(check_branch(contract.file, *options.branch));
     INFRARSI_ASSIGN(CampaignSession session, open_session(program, options, contract));
     INFRARSI_ASSIGN(Campaign campaign,
                     Campaign::resume(run_dir, session.campaign, Campaign::Reopen::no, session.services));

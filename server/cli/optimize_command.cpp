@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
+#include "core/campaign/apply.h"
 #include "server/cli/campaign_commands.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/init_command.h"
@@ -62,6 +63,7 @@ Expected<int> run_optimize(const Program& program, const Options& options) {
         print_out(options.json ? pretty_json(plan_json(contract, options)) : plan_text(contract, options));
         return kExitDone;
     }
+    if (options.branch) INFRARSI_TRY(check_branch(contract.file, *options.branch));
     INFRARSI_ASSIGN(CampaignSession session, open_session(program, options, contract));
     INFRARSI_ASSIGN(Campaign campaign, open_campaign(program, contract, session));
     INFRARSI_TRY(run_stages(campaign, /*search=*/true));

@@ -97,6 +97,15 @@ class Stages(E2eTest):
         names = set(project.git("diff", "--name-only", "trunk", "faster").split())
         self.assertEqual(names, {change["path"] for change in done["files"]})
         project.fails("apply", "--branch", "faster", expect=CONFLICT, says=["faster"])
+        project.fails("apply", "--branch", "faster/still", expect=CONFLICT, says=["the branch faster exists"])
+
+    def test_a_branch_that_cannot_be_made_is_refused_before_the_runs(self):
+        project = Project(self)
+        project.fails("optimize", ".", "--branch", "a b", expect=INVALID, says=['"a b"', "--branch"])
+        project.fails("optimize", ".", "--branch", "trunk", expect=CONFLICT, says=["trunk exists already"])
+        project.write("infrarsi.yaml", project.read("infrarsi.yaml") + "# mine\n")
+        project.fails("optimize", ".", "--branch", "faster", expect=CONFLICT, says=["infrarsi.yaml", "commit them first"])
+        self.assertIsNone(project.run_dir())
 
     def test_nothing_to_vary_is_delivered_as_it_is(self):
         project = Project(self, knobs="{}", constraints="[]")
