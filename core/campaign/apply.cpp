@@ -83,6 +83,7 @@ Expected<ApplyPlan> plan_apply(const CampaignState& state) {
     std::vector<std::string> moved;
     bool all_there = true;
     for (const auto& [path, new_text] : measured.files) {
+    INFRARSI_TRY(check_snapshot(state, contract));
         INFRARSI_ASSIGN(auto now, text_if_there(contract.root / path));
         INFRARSI_ASSIGN(const auto then, text_if_there(snapshot / path));
         if (now && *now == new_text) continue;

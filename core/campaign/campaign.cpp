@@ -167,6 +167,7 @@ Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptio
         return Unexpected(std::move(snapshot).error());
     }
 
+    INFRARSI_ASSIGN(const std::string content, snapshot_content_digest(impl->contract, snapshot->dir));
     const auto environment = services.target->fingerprint();
     const std::string nonce = random_hex(16);
     const std::string digest = contract_digest(impl->contract);
@@ -184,6 +185,7 @@ Expected<Campaign> Campaign::start(const Contract& contract, const CampaignOptio
                                {"overrides", to_json(options.overrides)},
                                {"contract_digest", digest},
                                {"tree_digest", snapshot->digest},
+                               {"snapshot_digest", content},
                                {"key", sha256_hex(digest + snapshot->digest + canonical_json(json(environment)))},
                                {"nonce", nonce},
                                {"state_at", choose_state_updates(impl->contract.launch.updates, nonce)},
@@ -208,6 +210,9 @@ Expected<Campaign> Campaign::resume(const fs::path& run_dir, const CampaignOptio
     INFRARSI_ASSIGN(impl->lock, RunLock::of_project(before.root, dir.parent_path(), dir.filename().string()));
     INFRARSI_ASSIGN(impl->journal, Journal::open(dir, services.key, *services.clock));
     INFRARSI_ASSIGN(impl->state, fold(impl->journal->events(), dir));
+    // Before anything is recorded: a session that cannot begin must not reopen the run.
+    INFRARSI_ASSIGN(const Contract as_started, campaign_contract(impl->state));
+    INFRARSI_TRY(check_snapshot(impl->state, as_started));
     json overrides = impl->state.overrides();
     overrides.update(to_json(options.overrides));
     json body = {{"overrides", overrides}};
@@ -215,10 +220,6 @@ Expected<Campaign> Campaign::resume(const fs::path& run_dir, const CampaignOptio
     INFRARSI_TRY(impl->record("session_started", std::move(body)));
     INFRARSI_ASSIGN(impl->contract, campaign_contract(impl->state));
     INFRARSI_ASSIGN(impl->legal, LegalSet::of(impl->contract));
-    if (!fs::exists(dir / "snapshot")) {
-        return fail(ErrorKind::not_found, "the snapshot of {} is gone, so nothing can be run from it: start a new run",
-                    dir.string());
-    }
     impl->elapsed_before_s = impl->state.elapsed_s;
     impl->session_start_s = services.clock->wall_s();
     impl->setup = make_setup(impl->contract, impl->state, services, options);
@@ -266,6 +267,21 @@ Expected<CampaignState> load_state(const fs::path& run_dir, std::string_view key
                     run_dir.string());
     }
     return fold(read.events, run_dir);
+}
+
+Expected<void> check_snapshot(const CampaignState& state, const Contract& contract) {
+    const fs::path snapshot = state.run_dir / "snapshot";
+    if (!fs::exists(snapshot)) {
+        return fail(ErrorKind::not_found,
+                    "the snapshot of {} is gone, so nothing can be taken from it: start a new run",
+                    state.run_dir.string());
+    }
+    if (state.snapshot_digest.empty()) return {};
+    INFRARSI_ASSIGN(const std::string now, snapshot_content_digest(contract, snapshot));
+    if (digests_equal(now, state.snapshot_digest)) return {};
+    return fail(ErrorKind::corrupt,
+                "the files under {} are no longer those that the campaign measured: put them back, or start a new run",
+                snapshot.string());
 }
 
 Expected<Contract> campaign_contract(const CampaignState& state) {

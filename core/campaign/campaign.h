@@ -100,6 +100,9 @@ private:
 // Reads a run's journal and folds it. corrupt when it has no event, or does not verify.
 [[nodiscard]] Expected<CampaignState> load_state(const std::filesystem::path& run_dir, std::string_view key);
 
+// not_found: the run's snapshot is gone; corrupt: it is no longer what the campaign measured.
+[[nodiscard]] Expected<void> check_snapshot(const CampaignState& state, const Contract& contract);
+
 // The contract as that campaign used it: its recorded text with its overrides.
 [[nodiscard]] Expected<Contract> campaign_contract(const CampaignState& state);
 

@@ -26,6 +26,7 @@ Expected<void> apply_started(CampaignState& state, const json& event) {
     state.contract_digest = event.value("contract_digest", "");
     state.tree_digest = event.value("tree_digest", "");
     state.key = event.value("key", "");
+    state.snapshot_digest = event.value("snapshot_digest", "");
     state.nonce = event.at("nonce").get<std::string>();
     state.state_at = event.value("state_at", std::vector<int>{});
     state.audit_at = event.value("audit_at", 0);

@@ -79,6 +79,7 @@ struct CampaignState {
     nlohmann::json overrides() const;  // flags that changed the contract, by name
     std::string overrides_text = "{}";
     std::string contract_digest, tree_digest, key;  // key: what doctor's result is addressed by
+    std::string snapshot_digest;  // of what was copied; empty in runs of versions that did not record it
     std::string nonce;
     std::vector<int> state_at;
     int audit_at = 0;

@@ -48,6 +48,11 @@ struct Snapshot {
 [[nodiscard]] Expected<Snapshot> take_snapshot(const Contract& contract, const std::filesystem::path& snapshot_dir,
                                                const SnapshotOptions& options = {});
 
+// What a snapshot holds, links to data left out, so that what is taken from it later can be known to be what was
+// measured. io.
+[[nodiscard]] Expected<std::string> snapshot_content_digest(const Contract& contract,
+                                                            const std::filesystem::path& snapshot_dir);
+
 // A tree for one trial: snapshot + realisation, frozen files with mode 0444. `tree_dir` must not exist. What was linked
 // into the snapshot is linked here too; a file that the realisation changes is always the tree's own. On error nothing
 // is left. io, resource.

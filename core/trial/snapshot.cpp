@@ -7,6 +7,7 @@
 #include "core/trial/materialise.h"
 #include "core/trial/source_list.h"
 #include "core/trial/tree.h"
+#include "core/trial/trial_tree.h"
 
 namespace infrarsi {
 
@@ -107,6 +108,11 @@ Expected<Snapshot> take_snapshot(const Contract& contract, const fs::path& snaps
         return wrap(std::move(made).error(), doing());
     }
     return snapshot;
+}
+
+Expected<std::string> snapshot_content_digest(const Contract& contract, const fs::path& snapshot_dir) {
+    INFRARSI_ASSIGN(const TreeFacts facts, inspect_tree(contract, snapshot_dir));
+    return facts.digest;
 }
 
 }  // namespace infrarsi

@@ -2,10 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import unittest
 
-from support import CONFLICT, DONE, E2eTest, INVALID, Project
+from support import CONFLICT, CORRUPT, DONE, E2eTest, INVALID, NOT_FOUND, Project
 
 
 class Stages(E2eTest):
@@ -106,6 +107,19 @@ class Stages(E2eTest):
         project.write("infrarsi.yaml", project.read("infrarsi.yaml") + "# mine\n")
         project.fails("optimize", ".", "--branch", "faster", expect=CONFLICT, says=["infrarsi.yaml", "commit them first"])
         self.assertIsNone(project.run_dir())
+
+    def test_only_what_was_measured_is_applied(self):
+        project = Project(self)
+        state = project.run("run", "--screens", "2", "--json").json()
+        self.assertTrue(state["result"]["promoted"], state["result"])
+        for name in ("train.sh", os.path.join(state["run_dir"], "snapshot", "train.sh")):
+            project.write(name, project.read(name) + "# mine\n")
+        before = project.files()
+        for command in (("apply", "--write"), ("run", "--screens", "3", "--resume", state["run_dir"])):
+            project.fails(*command, expect=CORRUPT, says=["snapshot", "no longer those that the campaign measured"])
+        self.assertEqual(project.files(), before)
+        shutil.rmtree(os.path.join(state["run_dir"], "snapshot"))
+        project.fails("apply", expect=NOT_FOUND, says=["snapshot", "is gone"])
 
     def test_nothing_to_vary_is_delivered_as_it_is(self):
         project = Project(self, knobs="{}", constraints="[]")

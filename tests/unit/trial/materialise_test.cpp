@@ -185,6 +185,18 @@ TEST_CASE("a patch of what cannot be a file is refused before there is a tree", 
     }
 }
 
+TEST_CASE("a snapshot's content has a digest that an edit changes", "[trial]") {
+    const TempDir project(kProject);
+    const TempDir place;
+    const Contract contract = contract_of(project.path());
+    REQUIRE(take_snapshot(contract, place / "snapshot"));
+    const auto before = snapshot_content_digest(contract, place / "snapshot");
+    REQUIRE(before);
+    CHECK(*snapshot_content_digest(contract, place / "snapshot") == *before);
+    REQUIRE(write_file(place / "snapshot" / "train.py", "def step():\n    return 7\n"));
+    CHECK(*snapshot_content_digest(contract, place / "snapshot") != *before);
+}
+
 TEST_CASE("a tree is the snapshot with the change in it and frozen files write-protected", "[trial]") {
     const TempDir project(kProject);
     const TempDir place;
