@@ -37,12 +37,21 @@ Expected<void> add_contract_change(ApplyPlan& plan, const CampaignState& state, 
                                    const std::string& command) {
     INFRARSI_ASSIGN(const std::string old_text, read_file(contract.file));
     std::string text = old_text;
+    const auto set = [&](const std::vector<std::string>& key, const Value& value) -> Expected<void> {
+        auto changed = set_yaml_scalar(text, key, value);
+        if (!changed) {
+            return Unexpected(std::move(changed)
+                                  .error()
+                                  .at({contract.file.string()})
+                                  .while_doing("writing what was measured into the contract"));
+        }
+        text = std::move(*changed);
+        return {};
+    };
     for (const auto& [name, value] : state.result->candidate.settings) {
-        INFRARSI_ASSIGN(text, set_yaml_scalar(text, {"knobs", name, "reference"}, value));
+        INFRARSI_TRY(set({"knobs", name, "reference"}, value));
     }
-    if (command != contract.launch.command) {
-        INFRARSI_ASSIGN(text, set_yaml_scalar(text, {"launch", "command"}, command));
-    }
+    if (command != contract.launch.command) INFRARSI_TRY(set({"launch", "command"}, command));
     const fs::path relative = contract.file.lexically_relative(contract.root);
     add_change(plan, relative.string(), old_text, text);
 
@@ -74,6 +83,7 @@ Expected<const CampaignResult*> promoted_result(const CampaignState& state) {
 Expected<ApplyPlan> plan_apply(const CampaignState& state) {
     INFRARSI_ASSIGN(const CampaignResult* result, promoted_result(state));
     INFRARSI_ASSIGN(const Contract contract, campaign_contract(state));
+    INFRARSI_TRY(check_snapshot(state, contract));
     const fs::path snapshot = state.run_dir / "snapshot";
     INFRARSI_ASSIGN(const Realisation measured, realise(contract, snapshot, result->candidate));
     ApplyPlan plan;
@@ -83,7 +93,6 @@ Expected<ApplyPlan> plan_apply(const CampaignState& state) {
     std::vector<std::string> moved;
     bool all_there = true;
     for (const auto& [path, new_text] : measured.files) {
-    INFRARSI_TRY(check_snapshot(state, contract));
         INFRARSI_ASSIGN(auto now, text_if_there(contract.root / path));
         INFRARSI_ASSIGN(const auto then, text_if_there(snapshot / path));
         if (now && *now == new_text) continue;

@@ -121,6 +121,16 @@ class Stages(E2eTest):
         shutil.rmtree(os.path.join(state["run_dir"], "snapshot"))
         project.fails("apply", expect=NOT_FOUND, says=["snapshot", "is gone"])
 
+    def test_a_contract_that_was_broken_since_is_named(self):
+        project = Project(self)
+        state = project.run("run", "--screens", "2", "--json").json()
+        self.assertTrue(state["result"]["promoted"], state["result"])
+        good = project.read("infrarsi.yaml")
+        project.write("infrarsi.yaml", "name: [\n")
+        project.fails("apply", expect=INVALID, says=["infrarsi.yaml:2:1: not valid YAML"])
+        project.write("infrarsi.yaml", good.replace("  micro_batch:", "  renamed:"))
+        project.fails("apply", expect=NOT_FOUND, says=["infrarsi.yaml: there is no micro_batch"])
+
     def test_nothing_to_vary_is_delivered_as_it_is(self):
         project = Project(self, knobs="{}", constraints="[]")
         before = project.files()
