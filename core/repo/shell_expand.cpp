@@ -6,6 +6,9 @@
 namespace infrarsi {
 namespace {
 
+// As Linux: no program can be given a longer word. A script that doubles a variable often enough would fill the memory.
+constexpr std::size_t kLongestWord = 128 << 10;
+
 bool is_name(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
@@ -352,6 +355,11 @@ private:
     }
 
     void add(const TracedText& value) {
+        if (current_.text().size() + value.text().size() > kLongestWord) {
+            current_.set_unknown();
+            has_word_ = true;
+            return;
+        }
         if (quoted_ || splitting_ == WordSplitting::off) {
             current_.append(value);
             has_word_ = true;

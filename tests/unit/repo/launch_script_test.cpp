@@ -318,6 +318,9 @@ TEST_CASE("broken and endless scripts do no harm", "[repo]") {
     nested += "1";
     for (int i = 0; i < 3000; ++i) nested += "}";
     CHECK(read(nested + "\npython train.py --a").arguments == "--a");
+    std::string doubling = "X=aaaaaaaaaaaaaaaa\n";
+    for (int i = 0; i < 40; ++i) doubling += "X=$X$X\n";
+    CHECK(read(doubling + "python train.py --a").arguments == "--a");
     std::string deep;
     for (int i = 0; i < 2000; ++i) deep += "if true; then ";
     CHECK_NOTHROW(read(deep));
