@@ -75,11 +75,24 @@ Expected<ReferenceEvidence> load_evidence(const CampaignState& state, std::strin
     return evidence;
 }
 
+namespace {
+
+// The checks after a run hold the machine as the run does.
+void take_cost(TrialRecord& trial, const Receipt& receipt) {
+    trial.cost_s = receipt.execution.duration_s;
+    for (const auto* check : {&receipt.eval, &receipt.resume}) {
+        if (*check) trial.cost_s += (*check)->duration_s;
+    }
+    for (const CheckResult& test : receipt.tests) trial.cost_s += test.duration_s;
+    trial.device_s = trial.cost_s * std::max(1, receipt.execution.world);
+}
+
+}  // namespace
+
 Expected<void> Campaign::Impl::complete(TrialRecord& trial, const Receipt& receipt) {
     trial.finished = true;
     trial.cancelled = receipt.execution.cancelled;
-    trial.cost_s = receipt.execution.duration_s;
-    trial.device_s = receipt.execution.duration_s * std::max(1, receipt.execution.world);
+    take_cost(trial, receipt);
     trial.peak_gib = receipt.memory.peak_gib;
     if (receipt.oom) trial.need_gib = receipt.oom->need_gib;
     trial.notes = receipt.ineffective;
@@ -155,8 +168,7 @@ Expected<TrialRecord> Campaign::Impl::run_one(TrialRecord trial, std::stop_token
         trial.outcome = OutcomeKind::transient;
         trial.verdict_reason = "stopped before it ended";
         if (auto written = load_receipt(state.run_dir, trial, services.key)) {
-            trial.cost_s = written->execution.duration_s;
-            trial.device_s = trial.cost_s * std::max(1, written->execution.world);
+            take_cost(trial, *written);
         }
     } else if (!trial.candidate.is_reference() && refuses_candidate(receipt.error().kind())) {
         trial.finished = true;

@@ -33,12 +33,13 @@ std::optional<double> number_after(std::string_view rest) {
     return number;
 }
 
-std::string tail_of(const fs::path& file) {
+// The last line with something in it: a verdict has room for one.
+std::string last_line_of(const fs::path& file) {
     const auto text = read_file(file);
     if (!text) return {};
     std::string tail = text->size() > 400 ? text->substr(text->size() - 400) : *text;
     while (!tail.empty() && std::isspace(static_cast<unsigned char>(tail.back())) != 0) tail.pop_back();
-    return tail;
+    return tail.substr(tail.rfind('\n') + 1);
 }
 
 // What agent.json says of a check that is over.
@@ -58,6 +59,9 @@ void read_end(const fs::path& out, CheckResult& result) {
         const auto found = end->find(key);
         return found != end->end() && found->is_string() ? found->get<std::string>() : "";
     };
+    if (const auto took = end->find("duration_s"); took != end->end() && took->is_number()) {
+        result.duration_s = took->get<double>();
+    }
     const auto number = whole("signal");
     result.exit_code = whole("exit_code").value_or(number ? 128 + *number : 127);
     if (const std::string limit = text("timed_out"); !limit.empty()) {
@@ -66,8 +70,8 @@ void read_end(const fs::path& out, CheckResult& result) {
     } else if (const std::string error = text("error"); !error.empty()) {
         result.note = error;
     } else if (result.exit_code != 0) {
-        result.note = tail_of(out / "stderr.log");
-        if (result.note.empty()) result.note = tail_of(out / "stdout.log");
+        result.note = last_line_of(out / "stderr.log");
+        if (result.note.empty()) result.note = last_line_of(out / "stdout.log");
     }
 }
 

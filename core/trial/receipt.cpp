@@ -111,6 +111,7 @@ void fields(Archive& archive, T& x) {
     archive("exit_code", x.exit_code);
     archive("value", x.value);
     archive("note", x.note);
+    archive("duration_s", x.duration_s);
 }
 
 template <class Archive, Is<Receipt> T>

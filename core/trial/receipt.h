@@ -97,6 +97,7 @@ struct CheckResult {  // an eval, resume or user-test run
     int exit_code = 0;
     std::optional<double> value;  // the metric, or the relative loss deviation of a resume
     std::string note;
+    double duration_s = 0;
 };
 
 struct Receipt {

@@ -237,7 +237,9 @@ InvariantResult eval_matches(const Comparison& c) {
                          "run the configured evaluation: " + c.rules.eval->command);
     }
     if (held->exit_code != 0) {
-        return result_of(id, Status::fail, fmt::format("the evaluation ended with exit code {}", held->exit_code));
+        return result_of(id, Status::fail,
+                         fmt::format("the evaluation ended with exit code {}{}", held->exit_code,
+                                     held->note.empty() ? "" : ": " + held->note));
     }
     if (!held->value || !wanted->value) {
         return result_of(id, held->value ? Status::unchecked : Status::fail,

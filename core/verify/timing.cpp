@@ -166,7 +166,9 @@ InvariantResult user_tests(const Comparison& c) {
             return result_of(id, Status::unchecked, "not run: " + command, "run the configured test commands");
         }
         if (it->exit_code != 0) {
-            return result_of(id, Status::fail, fmt::format("exit code {}: {}", it->exit_code, command));
+            return result_of(id, Status::fail,
+                             fmt::format("exit code {}: {}{}", it->exit_code, command,
+                                         it->note.empty() ? "" : " (" + it->note + ")"));
         }
     }
     return result_of(id, Status::pass, fmt::format("{} test commands exit 0", c.rules.tests.size()));

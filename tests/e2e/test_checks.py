@@ -43,11 +43,17 @@ class EvaluationAndTests(E2eTest):
                 "  tests: [\"python3 small_test.py\"]\n")
         project = Project(self, job="--save-at 6", knobs=FAULTS % "poor, untested", constraints="[]", more=more,
                           git=False)
-        project.write("score.py", "print('score=0.5' if 'poor' in open('train.sh').read() else 'score=0.9')\n")
-        project.write("small_test.py", "import sys\nsys.exit('untested' in open('train.sh').read())\n")
+        project.write("score.py", "import time\ntime.sleep(1.5)\n"
+                      "print('score=0.5' if 'poor' in open('train.sh').read() else 'score=0.9')\n")
+        project.write("small_test.py", "import sys\nif 'untested' in open('train.sh').read(): sys.exit('not this one')\n")
         state = project.run("run", "--reference-runs", "2", "--json").json()
         failed = {t["candidate"]["settings"]["fault"]: t["failed_invariants"]
                   for t in state["trials"] if t["role"] == "candidate"}
+        reasons = {t["failed_invariants"][0]: t["verdict_reason"]
+                   for t in state["trials"] if t["role"] == "candidate"}
+        self.assertIn("not this one", reasons["user_tests"])
+        for trial in state["trials"]:    # the evaluation holds the machine too
+            self.assertGreater(trial["cost_s"], 1.5)
         self.assertEqual(failed, {"poor": ["eval_matches"], "untested": ["user_tests"]})
 
 
