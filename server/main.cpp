@@ -1,5 +1,6 @@
 // The program: flags, wiring, nothing else.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -52,7 +53,17 @@ int report_error(const Error& error, bool as_json) {
     return exit_code_of(error.kind());
 }
 
+// The number of a closed stream would go to the next file that is opened, the journal say, and take the words meant for
+// a terminal.
+void occupy_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+            const int opened = ::open("/dev/null", O_RDWR);
+    }
+}
+
 int run(int argc, char** argv, char** env) {
+    occupy_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone away is no fault of ours
     const ParsedLine line = parse_command_line({argv + 1, argv + argc});
     if (line.exit_code) {
@@ -69,12 +80,21 @@ int run(int argc, char** argv, char** env) {
     program.target = target.get();
     program.interrupts = &interrupts;
     program.env = environment_map(env);
-    program.working_dir = std::filesystem::current_path();
+    std::error_code error;
+    program.working_dir = std::filesystem::current_path(error);
+    if (error) {
+        return report_error(
+            Error(ErrorKind::not_found, "the folder that this was started in is gone: " + error.message()),
+            line.options.json);
+    }
     program.config_dir = config_dir(program.env);
     program.data_dir = data_dir();
     program.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
     const auto code = dispatch(program, line.options);
-    return code ? *code : report_error(code.error(), line.options.json);
+    if (!code) return report_error(code.error(), line.options.json);
+    if (is_out_complete()) return *code;
+    return report_error(Error(ErrorKind::io, "what this printed could not be written in full; is the disk full?"),
+                        false);
 }
 
 }  // namespace

@@ -9,4 +9,7 @@ namespace infrarsi {
 void print_out(std::string_view text);
 void print_err(std::string_view text);
 
+// Whether all that print_out was given got through: false on a full disk, say.
+[[nodiscard]] bool is_out_complete();
+
 }  // namespace infrarsi

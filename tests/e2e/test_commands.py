@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import BIN, DONE, E2eTest, INVALID, Project
+from support import BIN, DONE, E2eTest, INVALID, IO, NOT_FOUND, Project
 
 COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "completion"]
 
@@ -41,6 +41,27 @@ class CommandLine(E2eTest):
         done = subprocess.run("set -o pipefail; %s --help | true" % BIN, shell=True, executable="/bin/bash",
                               stderr=subprocess.PIPE, universal_newlines=True)
         self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_a_full_disk_under_the_output_is_a_fault(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BIN, "init", "--json", "train.sh"], cwd=self.project.root, env=self.project.env,
+                                  stdout=full, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(done.returncode, IO)
+        self.assertIn("could not be written", done.stderr)
+
+    def test_closed_streams_do_not_end_up_in_the_journal(self):
+        project = Project(self)
+        started = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", BIN, "doctor", "--reference-runs", "1"],
+                                 cwd=project.root, env=project.env)
+        self.assertEqual(started.returncode, DONE)
+        self.assertIn("The run's verdicts hold", project.run("verify").out)
+
+    def test_a_working_folder_that_is_gone(self):
+        project = Project(self)
+        gone = subprocess.run(["bash", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "bash", BIN, "doctor"],
+                              cwd=project.root, env=project.env, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(gone.returncode, NOT_FOUND, gone.stderr)
+        self.assertIn("is gone", gone.stderr)
 
     def test_errors_as_json(self):
         result = self.project.fails("run", "--json", expect=3, says=["infrarsi init"])
