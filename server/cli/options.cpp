@@ -1,6 +1,9 @@
 #include "server/cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 
 namespace infrarsi {
 
@@ -28,7 +31,8 @@ void add_draft(CLI::App* app, Options& options) {
     app->add_option("--config", options.config, "The job's config file; its values become the reference");
     app->add_option("--command", options.job_command, "The command line that the job runs with today");
     app->add_option("--requirements", options.requirements,
-                    "A requirement in your own words, kept in infrarsi.yaml; repeatable");
+                    "A requirement in your own words, kept in infrarsi.yaml; repeatable")
+        ->allow_extra_args(false);
 }
 
 // Durations and shares are read as text, so that a mistake is told in our words.
@@ -49,7 +53,8 @@ void add_mfu(CLI::App* app, std::optional<double>& value) {
         "--target-mfu",
         [&value](double share) {
             if (share > 1) share /= 100;  // 45 is 45 %
-            if (share <= 0 || share > 1) throw CLI::ValidationError("--target-mfu", "give a share such as 0.45 or 45");
+            if (!(share > 0 && share <= 1))
+                throw CLI::ValidationError("--target-mfu", "give a share such as 0.45 or 45");
             value = share;
         },
         "Stop at this Model FLOPs Utilization, as a fraction or a percentage number");
@@ -57,6 +62,20 @@ void add_mfu(CLI::App* app, std::optional<double>& value) {
 
 void add_search(CLI::App* app, Options& options) {
     Overrides& overrides = options.overrides;
+    // CLI11 lets NaN through every range, and wraps a seed that is negative or too large.
+    const CLI::Validator finite(
+        [](const std::string& text) {
+            return std::isfinite(std::strtod(text.c_str(), nullptr)) ? "" : text + " is no number";
+        },
+        "");
+    const CLI::Validator seed(
+        [](const std::string& text) {
+            std::uint64_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            return error == std::errc{} && end == text.data() + text.size() ? ""
+                                                                            : text + " is no whole number of 64 bits";
+        },
+        "");
     app->add_option("--llm", options.llm, "Language model backend; this version searches without one")
         ->check(CLI::IsMember({"none"}));
     app->add_option("--screens,--trials", overrides.screens, "Search budget in full training runs (default 16)")
@@ -64,12 +83,15 @@ void add_search(CLI::App* app, Options& options) {
     add_duration(app, "--max-wallclock,--wall-hours", overrides.wallclock_s,
                  "Wall-clock budget: 90m, 2h, 3600s, or hours");
     app->add_option("--target-speedup", overrides.target_speedup, "Stop after a valid full run reaches this speed-up")
-        ->check(CLI::Range(1.0000001, 1000.0));
+        ->check(CLI::Range(1.0000001, 1000.0))
+        ->check(finite);
     add_mfu(app, overrides.target_mfu);
     app->add_option("--tolerance", overrides.tolerance, "Accepted relative loss deviation (default 0.03)")
-        ->check(CLI::Range(1e-6, 1.0));
-    app->add_option("--seed", overrides.seed, "Seed of the search");
-    app->add_option("--patch", options.patch_files, "A unified diff to try as a candidate; repeatable");
+        ->check(CLI::Range(1e-6, 1.0))
+        ->check(finite);
+    app->add_option("--seed", overrides.seed, "Seed of the search")->check(seed);
+    app->add_option("--patch", options.patch_files, "A unified diff to try as a candidate; repeatable")
+        ->allow_extra_args(false);
     app->add_option("--reference-runs", options.reference_runs,
                     "Runs of the unchanged job that calibrate the noise (default 3)")
         ->check(CLI::Range(1, 50));
@@ -130,7 +152,8 @@ void add_stages(Built& built, Options& options) {
     CLI::App* apply = add_command(built, Command::apply, "apply", "Show the recommended change; --write writes it");
     apply->add_option("run", options.target, "A run's folder (default: the newest)");
     apply->add_flag("--write", options.write, "Write the change to your files");
-    apply->add_option("--branch", options.branch, "Commit the change on this new git branch instead");
+    apply->add_option("--branch", options.branch, "Commit the change on this new git branch instead")
+        ->excludes("--write");
     add_out(apply, options);
     add_common(apply, options);
 }

@@ -32,10 +32,21 @@ class CommandLine(E2eTest):
     def test_mistakes(self):
         for arguments in (["nonsense"], ["run", "--nonsense"], ["run", "--screens", "many"], ["run", "--screens", "-1"],
                           ["optimize", ".", "--max-wallclock", "soon"], ["run", "--on-interrupt", "shrug"],
-                          ["run", "--target-speedup", "0.5"], ["completion", "tcsh"], ["init", ".", "--resume", "x"]):
+                          ["run", "--target-speedup", "0.5"], ["completion", "tcsh"], ["run", "--tolerance", "nan"],
+                          ["run", "--target-speedup", "nan"], ["run", "--target-mfu", "nan"], ["run", "--seed", "-1"],
+                          ["run", "--seed", "99999999999999999999"], ["apply", "--write", "--branch", "x"],
+                          ["init", ".", "--resume", "x"]):
             with self.subTest(arguments):
                 result = self.project.fails(*arguments, expect=INVALID, says=["infrarsi: ", "--help"])
                 self.assertEqual(result.out, "")
+
+    def test_an_option_that_may_be_repeated_takes_one_value(self):
+        done = self.project.run("init", "--requirements", "no bf16", "--requirements", "one seed", "train.sh")
+        self.assertIn("drafted", done.out)
+        text = self.project.read("infrarsi.yaml")
+        self.assertIn("no bf16", text)
+        self.assertNotIn("- \"train.sh\"", text)
+        self.project.fails("run", "--patch", "x.diff", "nowhere", expect=NOT_FOUND, says=["nowhere"])
 
     def test_a_reader_that_leaves_is_no_fault(self):
         done = subprocess.run("set -o pipefail; %s --help | true" % BIN, shell=True, executable="/bin/bash",
