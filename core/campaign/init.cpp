@@ -6,6 +6,7 @@
 #include "core/campaign/draft_target.h"
 #include "core/repo/config_file.h"
 #include "core/repo/source_tree.h"
+#include "core/text/utf8.h"
 
 namespace infrarsi {
 namespace {
@@ -52,6 +53,13 @@ void read_configs(const DraftTarget& target, const std::string& config, KnobSour
     }
 }
 
+// The folder's name where a contract can hold it.
+std::string name_of(const fs::path& root) {
+    const std::string name = root.filename().string();
+    const bool is_line = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+    return is_line && !name.empty() && name.size() <= 200 && !first_invalid_utf8(name) ? name : "project";
+}
+
 void describe_launch(const DraftTarget& target, Draft& draft) {
     const LaunchPlan& plan = target.plan;
     Launch& launch = draft.contract.launch;
@@ -70,11 +78,17 @@ void describe_launch(const DraftTarget& target, Draft& draft) {
 
 Expected<Draft> draft_from(const DraftTarget& target, const DraftOptions& options, const HardwareProbe& hardware,
                            const MechanismTable& mechanisms) {
+    std::error_code ignored;
+    const fs::path starts_in = target.root / target.plan.cwd;
+    if (!options.config.empty() && !fs::is_regular_file(starts_in / options.config, ignored)) {
+        return fail(ErrorKind::not_found, "there is no config file {} in {}, where {} starts", options.config,
+                    starts_in.lexically_normal().string(), target.plan.entry);
+    }
     Draft draft;
     Contract& contract = draft.contract;
     contract.root = target.root;
     contract.file = target.root / "infrarsi.yaml";
-    contract.name = options.name.empty() ? target.root.filename().string() : options.name;
+    contract.name = options.name.empty() ? name_of(target.root) : options.name;
     contract.launch.command = target.command;
     draft.notes = target.notes;
     draft.notes.insert(draft.notes.end(), target.plan.notes.begin(), target.plan.notes.end());

@@ -107,6 +107,17 @@ class Targets(E2eTest):
         os.makedirs(project.path("empty"))
         project.fails("init", project.path("empty"), expect=NOT_FOUND, says=["--entry", "--command"])
 
+    def test_a_folder_whose_name_no_contract_can_hold(self):
+        for name in ("a\nb", "n" * 220):
+            project = Project(self, name=name, contract=False)
+            project.run("init", "train.sh")
+            self.assertIn("name: project\n", project.read("infrarsi.yaml"))
+
+    def test_a_config_file_that_is_not_there(self):
+        project = Project(self, contract=False)
+        project.fails("init", "train.sh", "--config", "gone.yaml", expect=NOT_FOUND, says=["gone.yaml", "job.py"])
+        self.assertFalse(os.path.exists(project.path("infrarsi.yaml")))
+
     def test_a_contract_is_not_overwritten(self):
         project = Project(self)
         old = project.read("infrarsi.yaml")
