@@ -1,5 +1,9 @@
 #include "core/simulate/truth.h"
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
 #include "core/text/nearest.h"
 
 namespace infrarsi::sim {
@@ -18,15 +22,7 @@ void apply_patch(const Patch& patch, const Candidate& candidate, Truth& result) 
     result.memory_gib += patch.memory_gib;
     if (!holds(patch.requirements, candidate)) return;
     result.first_update_s += patch.first_update_s;
-    double exponent = 1;
-    for (const Attenuation& attenuation : patch.attenuations) {
-        if (holds(attenuation.when, candidate)) exponent *= attenuation.exponent;
-    }
-    for (std::size_t p = 0; p < kPhaseCount; ++p) {
-        // 0 to the power of 0 is 1, as for any other factor.
-        if (patch.phases[p] != 1)
-            result.phases[p] *= exponent == 1 ? patch.phases[p] : std::pow(patch.phases[p], exponent);
-    }
+    multiply(result.phases, patch_factors(patch, candidate));
 }
 
 double thrash(const Workload& workload, double memory_gib) {
@@ -167,6 +163,20 @@ std::vector<BreachCause> breaches(const Workload& workload, const Candidate& can
     return result;
 }
 
+PerPhase patch_factors(const Patch& patch, const Candidate& candidate) {
+    if (!holds(patch.requirements, candidate)) return kNoEffect;
+    double exponent = 1;
+    for (const Attenuation& attenuation : patch.attenuations) {
+        if (holds(attenuation.when, candidate)) exponent *= attenuation.exponent;
+    }
+    if (exponent == 1) return patch.phases;
+    PerPhase factors = patch.phases;
+    for (double& factor : factors) {
+        if (factor != 1) factor = std::pow(factor, exponent);
+    }
+    return factors;
+}
+
 Candidate reference_candidate(const Workload& workload) {
     Candidate candidate;
     for (const Knob& knob : workload.knobs) candidate.values.push_back(knob.reference);
@@ -187,8 +197,8 @@ Expected<Candidate> candidate_from_names(const Workload& workload, const Setting
         const auto found = find_value(knob, value);
         if (!found) {
             std::vector<std::string> known;
-            for (const KnobValue& each : knob.values) known.push_back(each.text);
-            return fail(ErrorKind::invalid_input, "{} has no value {}; it has {}", name, to_text(value),
+            for (const KnobValue& each : knob.values) known.push_back(canonical_json(to_json(each.value)));
+            return fail(ErrorKind::invalid_input, "{} has no value {}; it has {}", name, canonical_json(to_json(value)),
                         fmt::join(known, ", "));
         }
         candidate.values[static_cast<std::size_t>(*index)] = *found;

@@ -55,6 +55,9 @@ struct BreachCause {
 
 [[nodiscard]] bool holds(const Condition& condition, const Candidate& candidate);
 
+// What the patch does to each phase among the candidate's settings, whether or not the candidate has it.
+[[nodiscard]] PerPhase patch_factors(const Patch& patch, const Candidate& candidate);
+
 [[nodiscard]] Candidate reference_candidate(const Workload& workload);
 
 // Knobs that are left out keep their reference value. invalid_input names what is no knob, no value or no patch, or a
