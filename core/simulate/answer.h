@@ -21,7 +21,7 @@ struct PatchAttempt {
 
 enum class Detail {
     full,
-    times  // neither the learning series nor the evidence: about a third of the cost, all other values the same
+    times  // neither the learning series nor the evidence: less than half of the cost, all other values the same
 };
 
 struct Request {

@@ -16,8 +16,8 @@ struct Optimum {
 };
 
 // The fastest candidate whose kind is ok, over all settings and, with patches, all subsets of those that are no hacks;
-// exact to the last digits. Nothing where no candidate can be delivered. Branch and bound: milliseconds on the shipped
-// workloads; exponential in the settings that trade time against memory at worst.
+// exact to the last digits. Nothing where no candidate can be delivered. Branch and bound: hundreds of nodes on the
+// shipped workloads; exponential in the settings that trade time against memory at worst.
 [[nodiscard]] std::optional<Optimum> find_optimum(const Workload& workload, Levers levers);
 
 }  // namespace infrarsi::sim

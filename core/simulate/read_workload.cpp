@@ -76,8 +76,10 @@ void read_shares(const Block& file, PerPhase& shares) {
     if (!block) return;
     double sum = 0;
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
-        shares[p] = block.number(std::string(kPhaseNames[p]), kZeroToOne);
-        sum += shares[p];
+        const auto share = block.read(std::string(kPhaseNames[p]), kZeroToOne);
+        if (!share) return;
+        shares[p] = *share;
+        sum += *share;
     }
     if (std::abs(sum - 1) > 1e-9) {
         file.problems().add(block.place(), "the shares of phases sum to {:.10g}; they must sum to 1", sum);

@@ -16,8 +16,7 @@ public:
     Simulator(Workload&&, std::uint64_t) = delete;
 
     // Not thread-safe: it counts trials for the defaults of index and repeat. One of its own for each thread answers
-    // the same. Cost, optimised: tens of microseconds, a few with Detail::times. `request` is as request_from_json
-    // would give it.
+    // the same. Cost, optimised: about 20 µs, 8 with Detail::times. `request` is as request_from_json would give it.
     [[nodiscard]] Answer answer(const Request& request);
 
     [[nodiscard]] const Workload& workload() const { return workload_; }

@@ -23,8 +23,12 @@ std::optional<double> Block::finite(const Field& field, const NumberRange& range
     return std::nullopt;
 }
 
+std::optional<double> Block::read(const std::string& key, const NumberRange& range) const {
+    return finite(required(key), range);
+}
+
 double Block::number(const std::string& key, const NumberRange& range) const {
-    return finite(required(key), range).value_or(0);
+    return read(key, range).value_or(0);
 }
 
 double Block::number_or(const std::string& key, const NumberRange& range, double fallback) const {
@@ -76,10 +80,11 @@ std::pair<double, double> Block::interval(const std::string& key, const NumberRa
         problems_.add(*field.node, "{} must be [low, high], found {} items", field.path, items.size());
         return {0, 0};
     }
-    const double low = finite(items[0], range).value_or(0);
-    const double high = finite(items[1], range).value_or(low);
-    if (low > high) problems_.add(*field.node, "{} must have its lower end first", field.path);
-    return {low, high};
+    const auto low = finite(items[0], range);
+    const auto high = finite(items[1], range);
+    if (!low || !high) return {0, 0};
+    if (*low > *high) problems_.add(*field.node, "{} must have its lower end first", field.path);
+    return {*low, *high};
 }
 
 std::map<std::string, double> Block::numbers(const Field& field, const NumberRange& range) const {

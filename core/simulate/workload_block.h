@@ -32,6 +32,7 @@ public:
     [[nodiscard]] Field optional(const std::string& key) const;
     [[nodiscard]] Field required(const std::string& key) const;  // reports what is missing
 
+    [[nodiscard]] std::optional<double> read(const std::string& key, const NumberRange& range) const;  // required
     [[nodiscard]] double number(const std::string& key, const NumberRange& range) const;
     [[nodiscard]] double number_or(const std::string& key, const NumberRange& range, double fallback) const;
     [[nodiscard]] std::int64_t whole(const std::string& key, std::int64_t low, std::int64_t high) const;

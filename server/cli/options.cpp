@@ -140,7 +140,9 @@ void add_simulate(Built& built, Options& options) {
                                      "Answer candidates of a simulated job: one JSON request a line on standard input");
     simulate->add_option("file", options.target, "The workload, such as seeds/workloads/w1-dense-9b-8xh100.yaml")
         ->required();
-    simulate->add_option("--seed", options.simulated_seed, "Seed of all luck (default 0)");
+    simulate->add_option("--seed", options.simulated_seed, "Seed of all luck (default 0)")
+        ->check(
+            [](const std::string& text) { return std::string(text.starts_with('-') ? "must not be negative" : ""); });
     simulate->add_option("--set", options.sets, "Override a key of the file, such as noise.sigma_pair=0.06; repeatable")
         ->allow_extra_args(false);
     simulate->add_flag("--truth", options.show_truth, "Add what is true of each candidate; for scoring only");
