@@ -21,7 +21,7 @@ sim::Workload random_workload(std::uint64_t seed) {
     sim::Workload workload;
     workload.name = "random";
     workload.shares.fill(0.125);
-    workload.device.capacity_gib = between(50, 90);
+    workload.device.capacity_gib = between(45, 75);
     workload.memory = {.base_gib = 40, .activation_gib = 10, .thrash_from = 0.9, .thrash_slowdown = 0.2};
     for (int k = 0; k < 6; ++k) {
         sim::Knob knob;
@@ -43,7 +43,7 @@ sim::Workload random_workload(std::uint64_t seed) {
         return sim::Setting{from + static_cast<int>(2 * luck.uniform()), static_cast<int>(3 * luck.uniform())};
     };
     for (int i = 0; i < 2; ++i) {
-        workload.interactions.push_back({{setting(0), setting(2)}, phases(), between(-5, 5)});
+        workload.interactions.push_back({{setting(0), setting(2)}, phases(), between(-25, 5)});
         workload.conflicts.push_back({{setting(2), setting(4)}, sim::Conflict::Kind::hang, "", {}});
     }
     for (int i = 0; i < 4; ++i) {

@@ -192,13 +192,17 @@ TEST_CASE("crash, hang and out of memory leak no speed", "[simulate]") {
 TEST_CASE("attempts at several patches are charged once, and the first in the file is named", "[simulate]") {
     const auto workload = sample::workload(
         kFirst, {"patches.fused_rope.success=0", "patches.fused_swiglu.success=0", "patches.async_h2d.success=0.98"});
-    const json answer = ask(workload, 1, {{"patches", {{{"id", "fused_swiglu"}}, {{"id", "fused_rope"}}}}});
-    CHECK(answer["status"] == "crash");
-    CHECK(answer["exit_code"] == 1);
-    CHECK(answer["cost_units"] == 0.3);
-    CHECK(answer["wall_s"] == 131.0);
-    CHECK_THAT(answer["stderr"].get<std::string>(), Catch::Contains("patch fused_rope does not run"));
-    CHECK(answer["stderr"].get<std::string>().starts_with("Traceback (most recent call last):\n"));
+    const json requests[] = {{{"patches", {{{"id", "fused_swiglu"}}, {{"id", "fused_rope"}}}}},
+                             {{"patches", {{{"id", "fused_rope"}}, {{"id", "fused_swiglu"}}}}}};
+    for (const json& request : requests) {
+        const json answer = ask(workload, 1, request);
+        CHECK(answer["status"] == "crash");
+        CHECK(answer["exit_code"] == 1);
+        CHECK(answer["cost_units"] == 0.3);
+        CHECK(answer["wall_s"] == 131.0);
+        CHECK(answer["stderr"].get<std::string>().starts_with("Traceback (most recent call last):\n"));
+        CHECK_THAT(answer["stderr"].get<std::string>(), Catch::Contains("patch fused_rope does not run"));
+    }
     // A working implementation stays working, and a failed attempt hides even a conflict.
     CHECK(ask(workload, 1, {{"patches", {"fused_rope"}}})["status"] == "completed");
     const json conflict =
