@@ -28,6 +28,7 @@ Expected<int> dispatch(const Program& program, const Options& options) {
         case Command::report: return run_report(program, options);
         case Command::apply: return run_apply(program, options);
         case Command::verify: return run_verify(program, options);
+        case Command::simulate: return run_simulate(program, options);
         case Command::completion: return run_completion(program, options);
         case Command::none: break;
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Reading a YAML tree against a schema while collecting every problem, not only the first: an editor shows them all.
-// Internal to core/contract.
+// Used by core/contract and, for workload files, by core/simulate.
 
 #include <optional>
 #include <string>

@@ -158,6 +158,25 @@ void add_stages(Built& built, Options& options) {
     add_common(apply, options);
 }
 
+void add_simulate(Built& built, Options& options) {
+    CLI::App* simulate = add_command(built, Command::simulate, "simulate",
+                                     "Answer candidates of a simulated job: one JSON request a line on standard input");
+    simulate->add_option("file", options.target, "The workload, such as seeds/workloads/w1-dense-9b-8xh100.yaml")
+        ->required();
+    simulate->add_option("--seed", options.simulated_seed, "Seed of all luck (default 0)")
+        ->check(
+            [](const std::string& text) { return std::string(text.starts_with('-') ? "must not be negative" : ""); });
+    simulate->add_option("--set", options.sets, "Override a key of the file, such as noise.sigma_pair=0.06; repeatable")
+        ->allow_extra_args(false);
+    simulate->add_flag("--truth", options.show_truth, "Add what is true of each candidate; for scoring only");
+    CLI::Option* prior = simulate->add_flag(
+        "--prior", options.show_prior, "Print what may be chosen and what a simulated agent believes of it, and end");
+    simulate
+        ->add_flag("--oracle", options.show_oracle,
+                   "Print the best candidates that can be delivered, and end; for scoring only")
+        ->excludes(prior);
+}
+
 // All stages at once, and what looks back at a run.
 void add_rest(Built& built, Options& options) {
     CLI::App* optimize = add_command(built, Command::optimize, "optimize", "All five stages in one command");
@@ -185,6 +204,8 @@ void add_rest(Built& built, Options& options) {
                      "Perturb real receipts: every breach must be rejected, every benign change accepted");
     add_out(verify, options);
     add_common(verify, options);
+
+    add_simulate(built, options);
 
     CLI::App* completion =
         add_command(built, Command::completion, "completion", "Print a completion script for a shell");

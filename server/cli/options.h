@@ -10,7 +10,7 @@
 
 namespace infrarsi {
 
-enum class Command { none, init, doctor, run, report, apply, optimize, finish, verify, completion };
+enum class Command { none, init, doctor, run, report, apply, optimize, finish, verify, simulate, completion };
 
 struct Options {
     Command command = Command::none;
@@ -43,6 +43,11 @@ struct Options {
 
     // verify
     bool matrix = false;
+
+    // simulate
+    std::uint64_t simulated_seed = 0;
+    std::vector<std::string> sets;  // PATH=VALUE
+    bool show_truth = false, show_prior = false, show_oracle = false;
 
     std::string shell;  // completion
 };

@@ -53,7 +53,8 @@ Expected<int> run_apply(const Program& program, const Options& options) {
 }
 
 Expected<int> run_completion(const Program&, const Options& options) {
-    static constexpr std::string_view kCommands = "init doctor run report apply optimize finish verify completion";
+    static constexpr std::string_view kCommands =
+        "init doctor run report apply optimize finish verify simulate completion";
     if (options.shell == "bash") {
         print_out(
             fmt::format("_infrarsi() {{\n"

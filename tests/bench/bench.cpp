@@ -16,6 +16,8 @@
 #include "core/measure/noise.h"
 #include "core/search/memory_ledger.h"
 #include "core/search/surrogate.h"
+#include "core/simulate/oracle.h"
+#include "core/simulate/simulator.h"
 #include "core/testing/temp_dir.h"
 #include "core/trial/receipt.h"
 #include "core/verify/verdict.h"
@@ -234,6 +236,26 @@ void models(const Figures& figures) {
     figures.print(name, 1000 * seconds, "ms", "< 10");
 }
 
+// Comparing searches asks millions of answers, so each must be cheap.
+void simulated_job(const Figures& figures) {
+    constexpr int kAnswers = 2000;
+    const std::string name = "simulated job";
+    if (!figures.wants(name)) return;
+    const sim::Workload workload =
+        must(sim::load_workload(fs::path(INFRARSI_SOURCE_DIR) / "seeds/workloads/w1-dense-9b-8xh100.yaml"));
+    sim::Simulator simulator(workload, 1);
+    sim::Request request;
+    request.candidate = sim::reference_candidate(workload);
+    const auto answering = [&] {
+        for (int i = 0; i < kAnswers; ++i) keep(simulator.answer(request).cost_units);
+    };
+    figures.print(name + ": one answer", 1e6 * median_seconds(Time::cpu, 11, answering) / kAnswers, "us", "< 200");
+    request.detail = sim::Detail::times;
+    figures.print(name + ": its times alone", 1e6 * median_seconds(Time::cpu, 11, answering) / kAnswers, "us", nullptr);
+    const auto knowing = [&] { keep(sim::find_optimum(workload, sim::Levers::knobs_and_patches)->speedup); };
+    figures.print(name + ": optimum", 1000 * median_seconds(Time::cpu, 11, knowing), "ms", nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -247,5 +269,6 @@ int main(int argc, char** argv) {
     log_reader(figures);
     rejudge(figures);
     models(figures);
+    simulated_job(figures);
     return 0;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the optimised program and prints the figures of DESIGN §12 that exist, one JSON line each:
+# Builds the optimised program and prints the figures of DESIGN §12 that exist, and those of the simulated job, one
+# JSON line each:
 #
 #   {"figure": what, "value": number, "unit": unit, "goal": "< 100" or null}
 #

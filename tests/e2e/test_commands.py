@@ -7,7 +7,8 @@ import unittest
 
 from support import BIN, DONE, E2eTest, INVALID, IO, NOT_FOUND, Project
 
-COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "completion"]
+COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "simulate",
+            "completion"]
 
 
 class CommandLine(E2eTest):

@@ -14,7 +14,7 @@ import sys
 RANKS = {
     "base": 0, "text": 0,
     "contract": 1, "mechanisms": 1, "measure": 1,
-    "repo": 2, "exec": 2,
+    "repo": 2, "exec": 2, "simulate": 2,
     "trial": 3,
     "verify": 4, "experience": 4,
     "propose": 5, "search": 5,
