@@ -8,7 +8,7 @@ import unittest
 from support import BIN, DONE, E2eTest, INVALID, Project
 
 COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "simulate",
-            "completion"]
+            "bench", "completion"]
 
 
 class CommandLine(E2eTest):
