@@ -94,6 +94,7 @@ TEST_CASE("a trial may start while the budget is not spent, and is then paid in 
     REQUIRE_FALSE(refused);
     CHECK(refused.error().kind() == ErrorKind::resource);
     CHECK(rehearsal.trials() == 3);
+    CHECK_FALSE(Rehearsal(workload, 0, 0, clock).run({rehearsal.reference(), {}, {}}));
 
     Rehearsal reviewed(workload, 0, 24, clock);
     reviewed.charge_review();
@@ -188,6 +189,7 @@ TEST_CASE("a promotion measures afresh, outside the budget, and rejects hacks an
     CHECK(*promotion.winner == fast);
     REQUIRE(promotion.retests.size() == 3);
     CHECK(promotion.retests[0].decision == Decision::reject);
+    CHECK(promotion.retests[0].verdicts.size() == 1);  // no more runs of it are paid for
     CHECK(promotion.retests[1].decision != Decision::promote);
     CHECK(promotion.retests[2].gain.speedup == Approx(1.106).margin(0.01));
     CHECK(promotion.retests[2].verdicts.size() >= 2);
