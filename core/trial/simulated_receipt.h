@@ -5,15 +5,17 @@
 // Only what the answer shows goes in, never its `status` and nothing that is true of the candidate. What an answer does
 // not show stays empty, and the verifier's own rules for jobs that do not show it apply:
 //
-//   state checksums   none, neither here nor in the reference, so optimizer_steps rests on the step counter and the
-//                     learning rate (a real job that can be probed is still held to its probes, since its reference
-//                     has them);
-//   eval, resume, user tests   the contract configures none, so they are not required;
-//   frozen files      one look is all there is: it stands for before and after, and differs from the reference's where
-//                     a patch has been at work;
-//   a run that ended before its evidence (crash, hang, out of memory) has none: completes and no_errors reject it
-//   first,
-//                     and what needs evidence (memory_cap, frozen_files, same_model) rejects it too.
+//   - State checksums: none, neither here nor in the reference, so optimizer_steps rests on the step counter and the
+//     learning rate. A real job is held to its probes as before, since its reference has them.
+//   - Evaluation, resumption, user tests: the contract configures none, so they are not required.
+//   - Frozen files: one look is all there is. It stands for before and after, and differs from the reference's where a
+//     patch has been at work.
+//   - A run that ended before it left evidence (crash, hang, out of memory): completes and no_errors reject it first,
+//   and
+//     what needs evidence (memory_cap, same_model, frozen_files) may reject it too.
+//   - A run of a single update: no step time that two clocks could agree on, so it stays unchecked and is no valid run
+//   in
+//     strict mode, as a real one would be. The shortest run that can be valid has two.
 //
 // Pure and thread-safe; tens of microseconds a run.
 

@@ -245,4 +245,9 @@ TEST_CASE("the first updates of a receipt are what a shorter run would have show
     CHECK(first_updates(crashed, 12).execution.exit_code == 1);
     CHECK_FALSE(bench.judge(first_updates(crashed, 12)).valid);
     CHECK(bench.judge(first_updates(crashed, 5)).valid);
+
+    CHECK(bench.judge(bench.reference(), 2).valid);
+    const Verdict single = bench.judge(bench.reference(), 1);
+    CHECK(single.rejecting(bench.rules()) == std::vector{InvariantId::timing_consistent});
+    CHECK(single[InvariantId::timing_consistent].status == Status::unchecked);
 }
