@@ -29,7 +29,9 @@ Expected<int> dispatch(const Program& program, const Options& options) {
         case Command::apply: return run_apply(program, options);
         case Command::verify: return run_verify(program, options);
         case Command::simulate: return run_simulate(program, options);
+        case Command::bench_search: return run_bench_search(program, options);
         case Command::completion: return run_completion(program, options);
+        case Command::bench:
         case Command::none: break;
     }
     return kExitDone;

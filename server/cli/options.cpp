@@ -177,6 +177,37 @@ void add_simulate(Built& built, Options& options) {
         ->excludes(prior);
 }
 
+void add_bench(Built& built, Options& options) {
+    CLI::App* bench = add_command(built, Command::bench, "bench", "Compare ways of searching on simulated jobs");
+    bench->require_subcommand(1);
+    CLI::App* search = bench->add_subcommand("search", "Every strategy on every workload with every seed");
+    built.commands.emplace_back(search, Command::bench_search);
+    search->add_option("files", options.workload_files, "Workloads, such as seeds/workloads/w1-dense-9b-8xh100.yaml")
+        ->required();
+    search
+        ->add_option("--strategies", options.strategies,
+                     "Names with commas between; differences are to the first (default: random, tpe, coordinate, "
+                     "greedy, best-of-4; each also with -unverified)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    search->add_option_function<std::string>(
+        "--seeds",
+        [&options](const std::string& text) {
+            const auto seeds = parse_seeds(text);
+            if (!seeds) throw CLI::ValidationError("--seeds", seeds.error().message());
+            std::tie(options.first_seed, options.last_seed) = *seeds;
+        },
+        "FIRST:LAST, the last one left out (default 0:200)");
+    search
+        ->add_option("--budget", options.budget_units, "Cost units of a campaign; a reference run is one (default 24)")
+        ->check(CLI::Range(0.0, 1e6));
+    search->add_option("--threads", options.threads, "Campaigns at once (default: one a core); changes no score")
+        ->check(CLI::Range(1, 1024));
+    search->add_option("--set", options.sets, "Override a key of every file, such as noise.sigma_pair=0.06; repeatable")
+        ->allow_extra_args(false);
+    search->add_flag("--json", options.json, "Print a line a campaign and a line with the summary instead of a table");
+}
+
 // All stages at once, and what looks back at a run.
 void add_rest(Built& built, Options& options) {
     CLI::App* optimize = add_command(built, Command::optimize, "optimize", "All five stages in one command");
@@ -206,12 +237,24 @@ void add_rest(Built& built, Options& options) {
     add_common(verify, options);
 
     add_simulate(built, options);
+    add_bench(built, options);
 
     CLI::App* completion =
         add_command(built, Command::completion, "completion", "Print a completion script for a shell");
     completion->add_option("shell", options.shell, "bash, zsh or fish")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+// The command that was named last: of `bench search`, search.
+const CLI::App& innermost(const CLI::App& app) {
+    const auto chosen = app.get_subcommands();
+    return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+// `infrarsi bench search`.
+std::string path_of(const CLI::App& app) {
+    return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
 }
 
 void build(Built& built, Options& options) {
@@ -223,6 +266,23 @@ void build(Built& built, Options& options) {
 }
 
 }  // namespace
+
+Expected<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const auto read = [](std::string_view digits) -> std::optional<std::uint64_t> {
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        const bool is_whole = error == std::errc() && end == digits.data() + digits.size() && number < 1'000'000'000;
+        return is_whole ? std::optional(number) : std::nullopt;
+    };
+    const auto first = read(std::string_view(text).substr(0, colon));
+    auto last = colon == std::string::npos ? first : read(std::string_view(text).substr(colon + 1));
+    if (colon == std::string::npos && last) ++*last;
+    if (!first || !last || *first >= *last) {
+        return fail(ErrorKind::invalid_input, "{} names no seeds: write FIRST:LAST, the last one left out", text);
+    }
+    return std::pair(*first, *last);
+}
 
 Expected<double> parse_duration(const std::string& text) {
     std::size_t used = 0;
@@ -261,15 +321,12 @@ ParsedLine parse_command_line(std::vector<std::string> arguments) {
         parsed.text = std::string("infrarsi ") + INFRARSI_VERSION + "\n";
         return parsed;
     } catch (const CLI::CallForHelp&) {
-        const auto chosen = built.app.get_subcommands();
         parsed.exit_code = 0;
-        parsed.text = chosen.empty() ? built.app.help() : chosen.front()->help();
+        parsed.text = innermost(built.app).help();
         return parsed;
     } catch (const CLI::ParseError& error) {
-        const auto chosen = built.app.get_subcommands();
         parsed.exit_code = 2;
-        parsed.text = fmt::format("infrarsi: {}\nTry `infrarsi {}--help`.\n", error.what(),
-                                  chosen.empty() ? "" : chosen.front()->get_name() + " ");
+        parsed.text = fmt::format("infrarsi: {}\nTry `{} --help`.\n", error.what(), path_of(innermost(built.app)));
         return parsed;
     }
     for (const auto& [app, command] : built.commands) {

@@ -10,7 +10,21 @@
 
 namespace infrarsi {
 
-enum class Command { none, init, doctor, run, report, apply, optimize, finish, verify, simulate, completion };
+enum class Command {
+    none,
+    init,
+    doctor,
+    run,
+    report,
+    apply,
+    optimize,
+    finish,
+    verify,
+    simulate,
+    bench,
+    bench_search,
+    completion
+};
 
 struct Options {
     Command command = Command::none;
@@ -49,6 +63,13 @@ struct Options {
     std::vector<std::string> sets;  // PATH=VALUE
     bool show_truth = false, show_prior = false, show_oracle = false;
 
+    // bench search
+    std::vector<std::string> workload_files;
+    std::vector<std::string> strategies = {"random", "tpe", "coordinate", "greedy", "best-of-4"};
+    std::uint64_t first_seed = 0, last_seed = 200;  // the last one is not among them
+    double budget_units = 24;
+    std::optional<int> threads;
+
     std::string shell;  // completion
 };
 
@@ -61,6 +82,9 @@ struct ParsedLine {
 
 // `arguments` without the program's name.
 [[nodiscard]] ParsedLine parse_command_line(std::vector<std::string> arguments);
+
+// "0:200": from the first to before the last; at least one. "7" is "7:8".
+[[nodiscard]] Expected<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(const std::string& text);
 
 // "90m", "2h", "3600s", plain hours. Seconds.
 [[nodiscard]] Expected<double> parse_duration(const std::string& text);

@@ -34,6 +34,7 @@ struct Program {
 [[nodiscard]] Expected<int> run_apply(const Program& program, const Options& options);
 [[nodiscard]] Expected<int> run_verify(const Program& program, const Options& options);
 [[nodiscard]] Expected<int> run_simulate(const Program& program, const Options& options);
+[[nodiscard]] Expected<int> run_bench_search(const Program& program, const Options& options);
 [[nodiscard]] Expected<int> run_completion(const Program& program, const Options& options);
 
 // infrarsi.yaml for `target`: the file, its folder, or (when empty) the working folder or the nearest one above that

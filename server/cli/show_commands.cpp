@@ -54,15 +54,18 @@ Expected<int> run_apply(const Program& program, const Options& options) {
 
 Expected<int> run_completion(const Program&, const Options& options) {
     static constexpr std::string_view kCommands =
-        "init doctor run report apply optimize finish verify simulate completion";
+        "init doctor run report apply optimize finish verify simulate bench completion";
     if (options.shell == "bash") {
         print_out(
             fmt::format("_infrarsi() {{\n"
                         "  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" sub=\"${{COMP_WORDS[1]}}\"\n"
                         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                         "    COMPREPLY=($(compgen -W \"{0} --help --version\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+                        "  elif [ \"$COMP_CWORD:$sub\" = 2:bench ]; then\n"
+                        "    COMPREPLY=($(compgen -W search -- \"$cur\"))\n"
                         "  elif [[ \"$cur\" == -* ]]; then\n"
-                        "    COMPREPLY=($(compgen -W \"$(infrarsi \"$sub\" --help 2>/dev/null | grep -oE -- "
+                        "    [ \"$sub\" = bench ] && sub='bench search'\n"
+                        "    COMPREPLY=($(compgen -W \"$(infrarsi $sub --help 2>/dev/null | grep -oE -- "
                         "'--[a-z-]+' | sort -u)\" -- \"$cur\"))\n"
                         "  else\n"
                         "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
@@ -76,8 +79,11 @@ Expected<int> run_completion(const Program&, const Options& options) {
                         "_infrarsi() {{\n"
                         "  if (( CURRENT == 2 )); then\n"
                         "    compadd {0}; _files\n"
+                        "  elif [[ $CURRENT:$words[2] == 3:bench ]]; then\n"
+                        "    compadd search\n"
                         "  elif [[ $PREFIX == -* ]]; then\n"
-                        "    compadd -- $(infrarsi $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)\n"
+                        "    compadd -- $(infrarsi ${{=words[2]/#%bench/bench search}} --help 2>/dev/null | grep -oE "
+                        "-- '--[a-z-]+' | sort -u)\n"
                         "  else\n"
                         "    _files\n"
                         "  fi\n"
@@ -85,11 +91,13 @@ Expected<int> run_completion(const Program&, const Options& options) {
                         "compdef _infrarsi infrarsi\n",
                         kCommands));
     } else {
-        print_out(fmt::format(
-            "complete -c infrarsi -n __fish_use_subcommand -a '{}'\n"
-            "complete -c infrarsi -n 'not __fish_use_subcommand' -a "
-            "'(infrarsi (commandline -opc)[2] --help 2>/dev/null | string match -ra -- \"--[a-z-]+\" | sort -u)'\n",
-            kCommands));
+        print_out(
+            fmt::format("complete -c infrarsi -n __fish_use_subcommand -a '{}'\n"
+                        "complete -c infrarsi -n '__fish_seen_subcommand_from bench' -a search\n"
+                        "complete -c infrarsi -n 'not __fish_use_subcommand' -a "
+                        "'(infrarsi (string split \" \" (string replace -r \"^bench\\$\" \"bench search\" (commandline "
+                        "-opc)[2])) --help 2>/dev/null | string match -ra -- \"--[a-z-]+\" | sort -u)'\n",
+                        kCommands));
     }
     return kExitDone;
 }

@@ -1,5 +1,6 @@
 """Help, version, exit codes of the command line itself, and completion in real shells."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ import unittest
 from support import BIN, DONE, E2eTest, INVALID, IO, NOT_FOUND, Project
 
 COMMANDS = ["init", "doctor", "run", "report", "apply", "optimize", "finish", "verify", "simulate",
-            "completion"]
+            "bench", "completion"]
 
 
 class CommandLine(E2eTest):
@@ -36,7 +37,10 @@ class CommandLine(E2eTest):
                           ["run", "--target-speedup", "0.5"], ["completion", "tcsh"], ["run", "--tolerance", "nan"],
                           ["run", "--target-speedup", "nan"], ["run", "--target-mfu", "nan"], ["run", "--seed", "-1"],
                           ["run", "--seed", "99999999999999999999"], ["apply", "--write", "--branch", "x"],
-                          ["init", ".", "--resume", "x"]):
+                          ["init", ".", "--resume", "x"], ["bench"], ["bench", "search"],
+                          ["bench", "search", "w.yaml", "--seeds", "3:3"],
+                          ["bench", "search", "w.yaml", "--seeds", "-1:3"],
+                          ["bench", "search", "w.yaml", "--threads", "0"]):
             with self.subTest(arguments):
                 result = self.project.fails(*arguments, expect=INVALID, says=["infrarsi: ", "--help"])
                 self.assertEqual(result.out, "")
@@ -80,6 +84,40 @@ class CommandLine(E2eTest):
         self.assertEqual(result.json()["error"]["kind"], "not_found")
 
 
+class Bench(E2eTest):
+    WORKLOAD = os.path.join(os.path.dirname(__file__), "..", "..", "seeds", "workloads", "w1-dense-9b-8xh100.yaml")
+
+    def setUp(self):
+        self.project = Project(self, git=False, contract=False)
+
+    def bench(self, *arguments):
+        return self.project.run("bench", "search", os.path.abspath(self.WORKLOAD), "--strategies", "random,greedy",
+                                "--seeds", "5:8", "--budget", "4", *arguments).out
+
+    def test_a_line_a_campaign_and_a_summary(self):
+        lines = [json.loads(line) for line in self.bench("--json").splitlines()]
+        self.assertEqual([(line["strategy"], line["seed"]) for line in lines[:-1]],
+                         [("random", 5), ("random", 6), ("random", 7), ("greedy", 5), ("greedy", 6), ("greedy", 7)])
+        for line in lines[:-1]:
+            self.assertEqual(set(line),
+                             {"workload", "strategy", "seed", "true_speedup", "valid", "trials", "cost_units",
+                              "cost_to_50", "cost_to_75", "cost_to_90", "controller_s"})
+            self.assertTrue(line["valid"])
+            self.assertTrue(4 <= line["cost_units"] < 7, line)
+        self.assertEqual([cell["strategy"] for cell in lines[-1]["summary"]], ["random", "greedy"])
+        self.assertIsNone(lines[-1]["summary"][0]["difference"])
+        self.assertIsNotNone(lines[-1]["summary"][1]["difference"])
+
+    def test_a_table(self):
+        self.assertIn("w1-dense-9b-8xh100, 3 seeds", self.bench())
+        self.assertIn("--strategies", self.project.run("bench", "search", "--help").out)
+
+    def test_mistakes(self):
+        self.project.fails("bench", "search", "w.yaml", expect=3, says=["w.yaml"])
+        self.project.fails("bench", "search", os.path.abspath(self.WORKLOAD), "--strategies", "gredy", expect=3,
+                           says=["gredy", 'did you mean "greedy"?'])
+
+
 class Completion(E2eTest):
     def setUp(self):
         self.project = Project(self, git=False, contract=False)
@@ -110,6 +148,8 @@ class Completion(E2eTest):
         self.assertIn("--resume", self.bash("run", "--re"))
         self.assertNotIn("--resume", self.bash("apply", "--"))
         self.assertEqual(self.bash("optimize", "tr"), ["train.sh"])
+        self.assertEqual(self.bash("bench", ""), ["search"])
+        self.assertIn("--seeds", self.bash("bench", "search", "--se"))
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh(self):

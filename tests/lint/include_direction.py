@@ -18,7 +18,7 @@ RANKS = {
     "trial": 3,
     "verify": 4, "experience": 4,
     "propose": 5, "search": 5,
-    "campaign": 6,
+    "campaign": 6, "bench": 6,
     "report": 7,
 }
 # Folders of equal rank do not see each other, with two exceptions: text/ stands on base/, and what is measured follows
