@@ -1,12 +1,15 @@
 #include "core/bench/strategy.h"
 
 #include "core/bench/baselines.h"
+#include "core/bench/planner_strategy.h"
 #include "core/text/nearest.h"
 
 namespace infrarsi::bench {
 
 std::vector<Strategy> all_strategies() {
-    return baselines();
+    std::vector<Strategy> all = planner_strategies();
+    for (Strategy& baseline : baselines()) all.push_back(std::move(baseline));
+    return all;
 }
 
 Expected<Strategy> find_strategy(std::string_view name) {

@@ -23,7 +23,8 @@ struct Strategy {
     std::function<Delivery(Rehearsal&)> run;
 };
 
-// All strategies that can be named, the baselines of SIMULATOR.md §8 first. To plug in another, add its maker here.
+// All strategies that can be named: our planner, then the baselines of SIMULATOR.md §8. To plug in another, add its
+// maker here.
 [[nodiscard]] std::vector<Strategy> all_strategies();
 
 // not_found with the nearest name.

@@ -126,6 +126,29 @@ double Cholesky::inverse_form(const SparseRow& row) const {
     return sum;
 }
 
+std::vector<double> Cholesky::inverse() const {
+    std::vector<double> result(size_ * size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+        std::vector<double> unit(size_, 0.0);
+        unit[i] = 1;
+        unit = solve(std::move(unit));
+        std::copy(unit.begin(), unit.end(), result.begin() + static_cast<std::ptrdiff_t>(i * size_));
+    }
+    return result;
+}
+
+double quadratic_form(const std::vector<double>& symmetric, const SparseRow& row) {
+    const auto size = static_cast<std::size_t>(std::sqrt(static_cast<double>(symmetric.size())) + 0.5);
+    double sum = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const double* line = symmetric.data() + static_cast<std::size_t>(row[i].feature) * size;
+        double inner = 0.5 * row[i].value * line[row[i].feature];
+        for (std::size_t j = 0; j < i; ++j) inner += row[j].value * line[row[j].feature];
+        sum += 2 * row[i].value * inner;
+    }
+    return sum;
+}
+
 double Cholesky::log_determinant() const {
     double sum = 0;
     for (std::size_t j = 0; j < size_; ++j) sum += std::log(column(j)[j]);

@@ -22,6 +22,9 @@ using SparseRow = std::vector<Term>;
 // a − b, term by term.
 [[nodiscard]] SparseRow difference(const SparseRow& a, const SparseRow& b);
 
+// rowᵀ S row of a dense symmetric matrix, row-major: O(terms²/2).
+[[nodiscard]] double quadratic_form(const std::vector<double>& symmetric, const SparseRow& row);
+
 class Cholesky {
 public:
     // The diagonal matrix of these precisions, all > 0.
@@ -38,6 +41,8 @@ public:
     [[nodiscard]] std::vector<double> solve(std::vector<double> b) const;
     // rowᵀ A⁻¹ row = ‖L⁻¹ row‖², never through the inverse.
     [[nodiscard]] double inverse_form(const SparseRow& row) const;
+    // A⁻¹ itself, dense and row-major, O(n³/3): for asking thousands of forms of few terms.
+    [[nodiscard]] std::vector<double> inverse() const;
     // ln det A.
     [[nodiscard]] double log_determinant() const;
 

@@ -138,13 +138,17 @@ Gib MemoryLedger::need(const SparseRow& row) const {
 }
 
 Gib MemoryLedger::change(const SparseRow& row) const {
-    return {.mean = dot(row, theta_), .sd = std::sqrt(exact_.inverse_form(row))};
+    return {.mean = dot(row, theta_),
+            .sd = std::sqrt(table_.empty() ? exact_.inverse_form(row) : quadratic_form(table_, row))};
 }
 
 double MemoryLedger::p_fits(const SparseRow& row, double capacity_gib) const {
+    return p_fits(need(row), capacity_gib);
+}
+
+double MemoryLedger::p_fits(const Gib& need, double capacity_gib) const {
     if (capacity_gib <= 0) return 1;
-    const Gib gib = need(row);
-    return normal_cdf((capacity_gib - gib.mean) / std::hypot(gib.sd, prior_.sigma_obs));
+    return normal_cdf((capacity_gib - need.mean) / std::hypot(need.sd, prior_.sigma_obs));
 }
 
 double MemoryLedger::laplace_sd(const SparseRow& row) const {

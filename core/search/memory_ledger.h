@@ -48,6 +48,10 @@ public:
     [[nodiscard]] Gib change(const SparseRow& row) const;
     // P(need + ε ≤ capacity). A capacity ≤ 0 is unknown, and everything fits.
     [[nodiscard]] double p_fits(const SparseRow& row, double capacity_gib) const;
+    // The same for a need that is at hand.
+    [[nodiscard]] double p_fits(const Gib& need, double capacity_gib) const;
+    // Makes many questions cheap, at O(features³) now.
+    void tabulate() { table_ = exact_.inverse(); }
 
     // sd of the Laplace approximation alone, for the calibration plot.
     [[nodiscard]] double laplace_sd(const SparseRow& row) const;
@@ -62,6 +66,7 @@ private:
     std::vector<double> theta_;  // the base last
     Cholesky laplace_;           // H at the MAP
     Cholesky exact_;             // H without the censored runs
+    std::vector<double> table_;  // its inverse; empty until asked for
     int newton_steps_ = 0;
     double log_posterior_ = 0;
 };
