@@ -37,7 +37,7 @@ public:
         : table_(table), rules_(rules), trials_(trials), items_(items), late_(late) {
         const auto cells = static_cast<std::size_t>(table.count() * table.count());
         cleared_.assign(cells, 0);
-        doubt_.assign(cells, 0.0);
+        soft_passes_.assign(cells, 0);
         sort_trials();
     }
 
@@ -47,7 +47,7 @@ public:
         for (int a = 0; a < table_.count(); ++a) {
             for (int b = a; b < table_.count(); ++b) {
                 if (cleared_[at(a, b)] != 0) continue;
-                stage.innocence[at(a, b)] = std::log1p(-prior(a, b) * std::exp(doubt_[at(a, b)]));
+                stage.innocence[at(a, b)] = std::log1p(-prior(a, b) * std::exp(doubt(a, b)));
             }
         }
         std::set<int> kinds;
@@ -81,7 +81,7 @@ private:
                     if (is_sure) {
                         cleared_[at(a, b)] = 1;
                     } else {
-                        doubt_[at(a, b)] += std::log(rules_.short_misses);
+                        ++soft_passes_[at(a, b)];
                     }
                 }
             }
@@ -96,6 +96,11 @@ private:
         const bool both_changed = table_.is_changed(a) && table_.is_changed(b);
         if (table_.is_patch(a) || table_.is_patch(b)) return both_changed ? share * rules_.patch_pair : 0;
         return share * (both_changed ? rules_.pair : rules_.pair_reference);
+    }
+
+    // ln of the odds that soft passes leave.
+    [[nodiscard]] double doubt(int a, int b) const {
+        return std::log(rules_.hidden + (1 - rules_.hidden) * std::pow(rules_.short_misses, soft_passes_[at(a, b)]));
     }
 
     void list_suspects(int kind) {
@@ -145,7 +150,7 @@ private:
         for (const std::size_t t : failures_) {
             if (trials_[t].kind != kind && contains(items_[t], tuple)) odds += std::log(rules_.other_kind);
         }
-        if (tuple.size() < 3) odds += doubt_[at(tuple.front(), tuple.back())];
+        if (tuple.size() < 3) odds += doubt(tuple.front(), tuple.back());
         tuples_.push_back(tuple);
         base_.push_back(odds);
     }
@@ -205,7 +210,7 @@ private:
     bool late_;
     std::vector<std::size_t> passes_, failures_;
     std::vector<char> cleared_;
-    std::vector<double> doubt_;  // ln of the odds that perhaps-passes took away
+    std::vector<int> soft_passes_;  // that perhaps would not have shown it
     // Of the kind at hand.
     std::map<Items, std::size_t> known_;
     std::vector<Items> tuples_;

@@ -25,6 +25,7 @@ struct BlameRules {
     double late_share = 0.4;    // of these chances, except a patch's: shows in the numbers only
     double other_kind = 0.5;    // P(a culprit stays hidden behind a failure of another kind)
     double short_misses = 0.4;  // P(a short run does not show what a full one would)
+    double hidden = 0.3;        // P(no short run ever shows it), however many came through
 };
 
 // One run as evidence.

@@ -13,7 +13,8 @@ constexpr double kActivationShare = 0.2;  // of the reference's peak; what the a
 constexpr double kThrashSlowdown = 0.05;
 constexpr double kThrashFrom = 0.965;
 constexpr double kBelieved = 0.5;
-constexpr double kDaring = 0.3;  // exponent on the chance to pass
+constexpr double kDaring = 0.3;      // exponent on the chance to start
+constexpr double kLateDaring = 0.7;  // and on the chance that the numbers hold
 
 std::vector<TimeEvidence> time_evidence(const Space& space, const std::vector<Run>& history) {
     std::vector<TimeEvidence> evidence;
@@ -235,6 +236,7 @@ Guess Knowledge::compute(const Point& point) const {
     }
     guess.y = incumbent_y_ + guess.delta;
     guess.p_passes = blame_.p_passes(point);
+    guess.p_holds = blame_.p_holds(point);
     for (std::size_t i = 0; i < point.patches.size(); ++i) {
         if (point.patches[i] != 0) guess.p_works *= chance_of(i);
     }
@@ -254,8 +256,10 @@ double Knowledge::worth(const Guess& guess) const {
     const double cost = (1 - starts) * costs.patch_failed +
                         starts * ((1 - guess.p_fits) * costs.oom +
                                   guess.p_fits * ((1 - guess.p_passes) * costs.failed + guess.p_passes * runs));
-    // A failure is not worth nothing: it tells who is to blame, and what hides behind may be large.
-    const double chance = guess.p_fits * guess.p_works * std::pow(guess.p_passes, kDaring);
+    // A failure at the start is not worth nothing: it tells who is to blame, and what hides behind may be large.
+    const double starts_well = guess.p_passes / std::max(guess.p_holds, 1e-12);
+    const double chance =
+        guess.p_fits * guess.p_works * std::pow(starts_well, kDaring) * std::pow(guess.p_holds, kLateDaring);
     return chance * improvement / std::max(cost, 0.02);
 }
 

@@ -66,7 +66,9 @@ struct Guess {
     double y = 0;      // log gain over the reference
     double delta = 0;  // over the incumbent
     double sd = 0;     // of delta
-    double p_fits = 1, p_passes = 1, p_works = 1;
+    double p_fits = 1, p_works = 1;
+    double p_passes = 1;  // nothing in it fails
+    double p_holds = 1;   // its numbers keep to the contract at full length, given that it starts
     Gib need;
 
     [[nodiscard]] double p_good() const { return p_fits * p_passes * p_works; }

@@ -21,6 +21,7 @@ const std::vector<Operator>& operators() {
     return kAll;
 }
 
+constexpr double kDoubtful = 0.5;     // P(holds) under which only a full run tells
 constexpr double kLeastWorth = 1e-4;  // log units per run of the reference
 
 }  // namespace
@@ -47,6 +48,8 @@ std::optional<Plan> next_plan(const Space& space, const SearchSetting& setting, 
         if (best && best->worth >= 1e8) break;
     }
     if (best && best->worth < kLeastWorth) best.reset();
+    // A short run could not settle what is in doubt.
+    if (best && best->guess.p_holds < kDoubtful) best->updates = 0;
     if (!best && why) *why = "no candidate is worth a trial any more";
     return best;
 }
