@@ -92,12 +92,22 @@ std::string what_and_way_out(const TrialRecord& trial, const Receipt& receipt, c
         trial.verdict_reason);
 }
 
+// The log of what failed: the job's own, or that of the check that it did not pass.
+fs::path log_of(const TrialRecord& trial, const Receipt& receipt, const fs::path& folder) {
+    const std::string failed = trial.failed_invariants.empty() ? "" : trial.failed_invariants.front();
+    std::string check = failed == "eval_matches" ? "eval" : failed == "resume_continues" ? "resume" : "";
+    for (std::size_t i = 0; failed == "user_tests" && check.empty() && i < receipt.tests.size(); ++i) {
+        if (receipt.tests[i].exit_code != 0) check = fmt::format("test-{}", i + 1);
+    }
+    return check.empty() ? folder / "stderr.log" : folder / "checks" / check / "stderr.log";
+}
+
 }  // namespace
 
 Error unusable_reference(const TrialRecord& trial, const Receipt& receipt, const TrialSetup& setup) {
     const fs::path folder = setup.trials_dir / trial.id;
     return {ErrorKind::unsupported, fmt::format("{}; see {}", what_and_way_out(trial, receipt, setup, folder),
-                                                (folder / "stderr.log").string())};
+                                                log_of(trial, receipt, folder).string())};
 }
 
 }  // namespace infrarsi

@@ -26,7 +26,7 @@ class Resume(E2eTest):
     def test_a_reference_that_leaves_no_checkpoint_is_told_so_before_the_search(self):
         project = self.project("forgets", job="")
         project.fails("run", "--reference-runs", "2", expect=UNSUPPORTED,
-                      says=["resume", "update 6", "exit code 1", "checkpoint.json"])
+                      says=["resume", "update 6", "exit code 1", "checkpoint.json", "checks/resume/stderr.log"])
 
     def test_a_launch_command_that_starts_anew_is_no_resumption(self):
         project = self.project("crash", more="  tolerance: 0.01\n  resume: {save_at: 6}\n")
