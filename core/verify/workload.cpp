@@ -86,6 +86,11 @@ std::optional<std::string> rates_differ(const Comparison& c, bool& compared) {
     return std::nullopt;
 }
 
+bool states_seq_len(const Receipt& receipt) {
+    return std::any_of(receipt.series.begin(), receipt.series.end(),
+                       [](const UpdateRecord& update) { return update.seq_len.has_value(); });
+}
+
 }  // namespace
 
 InvariantResult same_workload(const Comparison& c) {
@@ -105,6 +110,16 @@ InvariantResult same_workload(const Comparison& c) {
     if (!counted) {
         return result_of(id, Status::unchecked, "neither tokens nor samples per update are known",
                          "run the job with the hook, or let it print tokens per update");
+    }
+    // The hook counts tokens and samples of every job, and a sequence length only where batches have such an axis.
+    const bool has_no_axis = tokens.found == Reported::equal && samples.found == Reported::equal &&
+                             !states_seq_len(c.candidate) && !states_seq_len(c.reference());
+    if (has_no_axis) {
+        return result_of(
+            id, Status::pass,
+            fmt::format("{} samples and {} tokens per update at all {} updates; the batches have no sequence "
+                        "axis",
+                        samples.value, tokens.value, overlap_of(c).last));
     }
     if (seq_len.found != Reported::equal) {
         return result_of(id, Status::unchecked, "the sequence length of the updates is not known",

@@ -73,6 +73,26 @@ TEST_CASE("an unchecked item rejects when it is required", "[verify]") {
     CHECK_FALSE(judge(receipt, evidence, rules).valid);
 }
 
+TEST_CASE("a job whose batches have no sequence axis is judged by its samples and tokens", "[verify]") {
+    auto evidence = sample::evidence();
+    auto receipt = sample::receipt();
+    const auto without_axis = [](Receipt& r) {
+        for (auto& u : r.series) u.seq_len.reset();
+    };
+    without_axis(receipt);
+    // Where the reference has one, a candidate that states none shows nothing.
+    CHECK(judge(receipt, evidence, {})[Id::same_workload].status == Status::fail);
+    without_axis(evidence.reference);
+    for (auto& repeat : evidence.repeats) without_axis(repeat);
+    CHECK(judge(receipt, evidence, {})[Id::same_workload].status == Status::pass);
+    for (auto& u : receipt.series) u.samples = *u.samples / 2;
+    CHECK(judge(receipt, evidence, {})[Id::same_workload].status == Status::fail);
+    receipt = sample::receipt();
+    without_axis(receipt);
+    for (auto& u : receipt.series) u.samples.reset();
+    CHECK(judge(receipt, evidence, {})[Id::same_workload].status == Status::fail);
+}
+
 TEST_CASE("conditional items count when they are configured", "[verify]") {
     auto evidence = sample::evidence();
     auto receipt = sample::receipt();
