@@ -52,10 +52,6 @@ std::vector<Lever> levers_by_upside(const Knowledge& knowledge) {
     return levers;
 }
 
-double worth_of(const Knowledge& knowledge, const Guess& guess) {
-    return knowledge.worth(guess);
-}
-
 }  // namespace
 
 Climb climb(const Knowledge& knowledge, const Point& from, const ClimbRules& rules) {
@@ -127,7 +123,6 @@ std::vector<Plan> starts(const Knowledge& knowledge) {
                                     "start from the configuration that is rated highest,"));
         }
     } else if (done == 1) {
-        Random random(knowledge.setting().seed * 7919 + 1);
         for (Plan& plan : random_point(knowledge)) {
             plan.op = "start:random";
             plan.worth = 1e9;
@@ -139,7 +134,7 @@ std::vector<Plan> starts(const Knowledge& knowledge) {
 
 std::vector<Plan> bundle(const Knowledge& knowledge) {
     std::vector<Plan> plans;
-    const auto score = [&](const Guess& g) { return worth_of(knowledge, g); };
+    const auto score = [&](const Guess& g) { return knowledge.worth(g); };
     for (const Point& from : {knowledge.incumbent(), reference_point(knowledge.space())}) {
         const Climb top = climb(knowledge, from, {.score = score});
         if (top.best) {
@@ -151,7 +146,7 @@ std::vector<Plan> bundle(const Knowledge& knowledge) {
 
 std::vector<Plan> contrarian(const Knowledge& knowledge) {
     std::vector<Plan> plans;
-    const auto score = [&](const Guess& g) { return worth_of(knowledge, g); };
+    const auto score = [&](const Guess& g) { return knowledge.worth(g); };
     int count = 0;
     for (const Lever& lever : levers_by_upside(knowledge)) {
         if (lever.upside <= knowledge.space().gate || ++count > kHeldLevers) break;
@@ -175,7 +170,7 @@ std::vector<Plan> backtrack(const Knowledge& knowledge) {
     std::vector<Plan> plans;
     const Point reference = reference_point(knowledge.space());
     if (knowledge.incumbent() == reference) return plans;
-    const auto score = [&](const Guess& g) { return worth_of(knowledge, g); };
+    const auto score = [&](const Guess& g) { return knowledge.worth(g); };
     int count = 0;
     for (const Lever& lever : levers_by_upside(knowledge)) {
         if (lever.upside <= knowledge.space().gate || ++count > kHeldLevers / 2) break;
@@ -193,7 +188,7 @@ std::vector<Plan> backtrack(const Knowledge& knowledge) {
 
 std::vector<Plan> complete_oom(const Knowledge& knowledge) {
     std::vector<Plan> plans;
-    const auto score = [&](const Guess& g) { return worth_of(knowledge, g); };
+    const auto score = [&](const Guess& g) { return knowledge.worth(g); };
     int count = 0;
     for (auto run = knowledge.history().rbegin(); run != knowledge.history().rend() && count < 3; ++run) {
         if (run->kind != RunKind::oom) continue;
@@ -221,7 +216,7 @@ std::vector<Plan> restart(const Knowledge& knowledge) {
         if (apart >= 2) other = &run;
     }
     if (!other) return plans;
-    const auto score = [&](const Guess& g) { return worth_of(knowledge, g); };
+    const auto score = [&](const Guess& g) { return knowledge.worth(g); };
     const Climb top = climb(knowledge, other->point, {.score = score});
     if (top.best) {
         plans.push_back(plan_of(knowledge, *top.best, top.guess, top.score, "restart",
@@ -269,10 +264,8 @@ std::vector<Plan> write_patches(const Knowledge& knowledge) {
         Point with = knowledge.incumbent();
         with.patches[i] = 1;
         const Guess guess = knowledge.guess(with);
-        const double z = guess.sd > 0 ? guess.delta / guess.sd : 0;
-        const double gain = guess.delta * 0.5 * std::erfc(-z / std::sqrt(2.0)) +
-                            guess.sd * std::exp(-0.5 * z * z) / std::sqrt(2 * 3.14159265358979);
-        value += knowledge.chance_of(i) * guess.p_passes / knowledge.blame().p_passes(knowledge.incumbent()) * gain;
+        value += knowledge.chance_of(i) * guess.p_passes / knowledge.blame().p_passes(knowledge.incumbent()) *
+                 Knowledge::improvement(guess);
         point.patches[i] = 1;
         ++count;
     }

@@ -247,9 +247,13 @@ double Knowledge::run_cost(const Guess& guess, int updates) const {
     return run_share(setting_.costs, updates) * std::exp(-guess.y);
 }
 
+double Knowledge::improvement(const Guess& guess) {
+    if (guess.sd <= 1e-9) return std::max(guess.delta, 0.0);
+    const double z = guess.delta / guess.sd;
+    return guess.delta * normal_below(z) + guess.sd * normal_density(z);
+}
+
 double Knowledge::worth(const Guess& guess) const {
-    const double z = guess.sd > 1e-9 ? guess.delta / guess.sd : (guess.delta > 0 ? 40.0 : -40.0);
-    const double improvement = guess.delta * normal_below(z) + guess.sd * normal_density(z);
     const double runs = run_cost(guess, setting_.short_updates);
     const Costs& costs = setting_.costs;
     const double starts = guess.p_works;
@@ -260,7 +264,7 @@ double Knowledge::worth(const Guess& guess) const {
     const double starts_well = guess.p_passes / std::max(guess.p_holds, 1e-12);
     const double chance =
         guess.p_fits * guess.p_works * std::pow(starts_well, kDaring) * std::pow(guess.p_holds, kLateDaring);
-    return chance * improvement / std::max(cost, 0.02);
+    return chance * improvement(guess) / std::max(cost, 0.02);
 }
 
 Gib Knowledge::memory_change(const Point& from, const Point& to) const {

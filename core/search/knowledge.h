@@ -95,7 +95,9 @@ public:
 
     [[nodiscard]] const Guess& guess(const Point& point) const;
     [[nodiscard]] double run_cost(const Guess& guess, int updates) const;  // when it completes
-    // Expected improvement over the incumbent, priced by the chances and by what a trial costs: log units per run of
+    // Expected improvement over the incumbent if it passes, log units.
+    [[nodiscard]] static double improvement(const Guess& guess);
+    // The same, priced by the chances and by what a trial costs: log units per run of
     // the reference.
     [[nodiscard]] double worth(const Guess& guess) const;
     [[nodiscard]] Gib memory_change(const Point& from, const Point& to) const;
