@@ -186,8 +186,8 @@ void add_bench(Built& built, Options& options) {
         ->required();
     search
         ->add_option("--strategies", options.strategies,
-                     "Names with commas between; differences are to the first (default: random, tpe, coordinate, "
-                     "greedy, best-of-4; each also with -unverified)")
+                     "Names with commas between; differences are to the first (default: infrarsi, random, tpe, "
+                     "coordinate, greedy, best-of-4; also infrarsi-full, and each baseline with -unverified)")
         ->delimiter(',')
         ->allow_extra_args(false);
     search->add_option_function<std::string>(

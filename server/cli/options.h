@@ -65,7 +65,7 @@ struct Options {
 
     // bench search
     std::vector<std::string> workload_files;
-    std::vector<std::string> strategies = {"random", "tpe", "coordinate", "greedy", "best-of-4"};
+    std::vector<std::string> strategies = {"infrarsi", "random", "tpe", "coordinate", "greedy", "best-of-4"};
     std::uint64_t first_seed = 0, last_seed = 200;  // the last one is not among them
     double budget_units = 24;
     std::optional<int> threads;
